@@ -1,7 +1,6 @@
 """Several systems' confidences on the same recordings: metrics with intervals, points of a plot.
 
-A system is a folder ``GROUP/SYSTEM/nbest_<role>`` whose best hypotheses have confidences. Systems
-of one group recognized the same words, and are compared with each other.
+A system is a folder ``GROUP/SYSTEM/nbest_<role>``; the systems of a group have the same words.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from privasr_k2.scoring.nbest_lists import NbestLists, read_nbest
 
 @dataclass(frozen=True)
 class Reliability:
-    """The bins of a reliability plot, those with words.
+    """The K bins of a reliability plot that have words.
 
     Attributes:
         confidence, correct: (K,) mean confidence and share of correct words.
-        words: (K,) how many.
+        words: (K,) counts.
     """
 
     confidence: np.ndarray
@@ -48,13 +47,11 @@ class SystemResult:
     """The result of one system.
 
     Attributes:
-        group, system: from the names of its folders.
         words, correct: scored words, and how many of them are correct.
         speakers: users with words.
-        wer: word error rate of the words that have the confidences.
+        wer: word error rate of the recognizer.
         metrics: by :data:`privasr_k2.scoring.confidence_metrics.METRICS`.
         differences: from other systems of the group, by their names.
-        reliability: for the plot.
     """
 
     group: str
@@ -98,9 +95,8 @@ def evaluate(
 
     Args:
         folders: ``GROUP/SYSTEM/nbest_<role>``.
-        baselines: systems that the others of their group are compared with; none: the first of each
-            group.
         scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`.
+        baselines: systems that the others of their group are compared with; default: the first.
 
     Raises:
         DataError: hypotheses without confidences, no reference, no word, other words or users than

@@ -1,10 +1,8 @@
-"""The confidence model: which features, which classifier, which calibration; trained, kept as
-files, applied.
+"""The confidence model: features, classifier and calibration; training, files, application.
 
-What a network is trained on it knows too well to be calibrated there. Calibration uses other words:
-those of lists given for it, or else cross-fitting: the users are dealt into folds, each fold is
-scored by a network trained on the others, and the calibrator is fitted on these scores; the network
-that is kept is trained on all.
+Calibration needs words that the network was not trained on: given ones, or by cross-fitting. Users
+are dealt into folds, each scored by a network trained on the others; the network that is kept is
+trained on all.
 """
 
 from __future__ import annotations
@@ -49,12 +47,10 @@ class ConfidenceConfig(Checked):
     Args:
         classifier: ``network``, or ``own`` for the recognizer's own confidence as the only score.
         hidden: widths of the network's hidden layers.
-        epochs, batch_size, lr, weight_decay: of its training.
-        calibration: ``auto``, ``isotonic``, ``platt`` or ``none``.
         isotonic_from: ``auto`` is isotonic from so many words on.
         folds: of cross-fitting, where no lists for calibration are given.
         around: words on each side for the mean confidence around a word.
-        nbest_scale: on total scores, before they become weights of hypotheses.
+        nbest_scale: on total scores, for the posteriors of hypotheses.
         seed: of initial weights, batches and folds.
     """
 
@@ -78,13 +74,13 @@ class ConfidenceConfig(Checked):
 
 @dataclass(frozen=True)
 class Examples:
-    """Words of which it is known whether they are correct.
+    """Words of known correctness.
 
     Attributes:
         features: (N, F) of the model's features.
         correct: (N,) bool.
         speakers: (N,) numbers of users.
-        utterances: (U,) :func:`hashes_of` the utterances that they are of.
+        utterances: (U,) :func:`hashes_of` their utterances.
         place: of the lists, for an error.
     """
 
@@ -100,13 +96,11 @@ class ConfidenceModel:
     """A trained model.
 
     Attributes:
-        classifier: ``network`` or ``own``.
         names: the features that it takes.
         settings: how they are computed.
         calibrator: from scores to probabilities.
         network: ``None`` where the classifier is the recognizer's own confidence.
-        trained_on: (U,) :func:`hashes_of` the utterances that network and calibrator saw,
-            increasing.
+        trained_on: (U,) :func:`hashes_of` the utterances of network and calibrator, increasing.
     """
 
     classifier: str
@@ -130,7 +124,7 @@ def feature_names(config: ConfidenceConfig, found: WordFeatures, place: Path) ->
     """The features of a model that is trained on these words.
 
     Raises:
-        DataError: the recognizer's own confidences are asked for where there are none.
+        DataError: ``classifier=own`` for hypotheses without confidences.
     """
     if config.classifier == NETWORK:
         # Lists of one hypothesis each tell nothing by their agreement, 1 for all words.
@@ -186,10 +180,10 @@ def hashes_of(utterances: Iterable[str]) -> np.ndarray:
 
 
 def check_unseen(lists: NbestLists, trained_on: np.ndarray) -> None:
-    """Refuse utterances that a network or a calibrator has seen: it knows them too well.
+    """Refuse utterances that a network or a calibrator was trained on.
 
     Args:
-        trained_on: (U,) :func:`hashes_of` what it has seen.
+        trained_on: (U,) their :func:`hashes_of`.
 
     Raises:
         DataError: there are such, with the line of the first one.
@@ -206,11 +200,7 @@ def check_unseen(lists: NbestLists, trained_on: np.ndarray) -> None:
 
 
 def with_confidences(lists: NbestLists, confidences: np.ndarray) -> Iterator[NbestList]:
-    """The lists with other confidences.
-
-    Args:
-        confidences: (W,) in [0, 1], of the words of all hypotheses.
-    """
+    """The lists with the confidences (W,) in [0, 1] of the words of all hypotheses."""
     at = 0
     for nbest in lists.lists:
         hyps = []
@@ -292,9 +282,7 @@ def _network(config: ConfidenceConfig, train: Examples, kept: np.ndarray) -> Con
 
 
 def _cross_fitted(config: ConfidenceConfig, train: Examples) -> np.ndarray:
-    """(N,) scores of each word by a network that has not seen its user (with one user: not the
-    word).
-    """
+    """(N,) scores of each word by a network of other users (for one user: of other words)."""
     groups = train.speakers
     if len(np.unique(groups)) < 2:
         groups = np.arange(len(groups))
@@ -309,7 +297,7 @@ def _cross_fitted(config: ConfidenceConfig, train: Examples) -> np.ndarray:
 
 
 def save_model(model: ConfidenceModel, folder: Path) -> None:
-    """Write a model's folder, whole or not at all: plain values as JSON, numbers as safetensors."""
+    """Write a model's folder, all or nothing: plain values as JSON, numbers as safetensors."""
     import torch
 
     from privasr_k2.training.weights import save_tensors
@@ -343,7 +331,7 @@ def load_model(folder: Path) -> ConfidenceModel:
     """Read what :func:`save_model` wrote.
 
     Raises:
-        DataError: a file is missing or is not what it wrote.
+        DataError: a file is missing or damaged.
     """
     from privasr_k2.confidence.network import ConfidenceNetwork
     from privasr_k2.training.weights import fill, load_tensors

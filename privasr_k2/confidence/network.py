@@ -1,8 +1,6 @@
-"""The feed-forward network of the classifier: standardized features in, log-odds of "correct" out
-[liu2021].
+"""The classifier's network: standardized features to log-odds of "correct" [liu2021, section 3.2].
 
-[liu2021] Z. Liu et al., Private language model adaptation for speech recognition, section 3.2:
-"feed-forward networks and handcrafted input features from decoding results".
+[liu2021] Z. Liu et al., Private language model adaptation for speech recognition.
 """
 
 from __future__ import annotations
@@ -61,8 +59,7 @@ def train_network(
     weight_decay: float,
     seed: int,
 ) -> ConfidenceNetwork:
-    """Minimize the cross-entropy with AdamW and a cosine learning rate; the same seed gives the
-    same network.
+    """Minimize the cross-entropy with AdamW and a cosine learning rate, deterministic by ``seed``.
 
     Args:
         features: (N, F).

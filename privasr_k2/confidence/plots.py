@@ -15,12 +15,9 @@ _STYLE: dict[str, Any] = {"svg.hashsalt": "reliability", "svg.fonttype": "none",
 
 
 def reliability_plot(results: Sequence[SystemResult], path: Path) -> None:
-    """Draw the systems of one group as SVG: above, shares of correct words against mean confidences
-    of bins; below, how many words the bins have. The same results give the same file.
+    """Draw the systems of one group as a reproducible SVG.
 
-    Args:
-        results: of one group, at least one.
-        path: ``*.svg``.
+    Above: shares of correct words against mean confidences of bins. Below: words of the bins.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

@@ -1,6 +1,4 @@
-"""Which recognized words are correct: those that the alignment puts beside the same word of the
-reference.
-"""
+"""Which recognized words are correct: aligned with the same word of the reference."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ class Targets:
     """The words of the best hypotheses, one utterance after the other.
 
     Attributes:
-        correct: (W,) int8, 1: beside itself in the reference; 0: substituted or inserted; -1: not
-            scored.
+        correct: (W,) int8, 1: correct; 0: substituted or inserted; -1: not scored.
         speakers: (W,) numbers of users, from 0.
         speaker_names: by their numbers, sorted.
         ref_words, errors: scored words of all references, and substitutions, insertions and
@@ -81,14 +78,11 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
 
 
 def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, int]:
-    """Which words of a hypothesis are correct in an alignment of least edit distance.
+    """Which words of a hypothesis are correct, and the number of errors, at least edit distance.
 
-    The alignment is the one that ``wer`` shows; that of very long texts is another one of the same
-    distance, found in linear memory [Hyyrö 2003, A bit-vector algorithm for computing Levenshtein
-    and Damerau edit distances].
-
-    Returns:
-        (len(hyp),) bool, and the number of substitutions, insertions and deletions.
+    The alignment is that of ``wer``; for very long texts another one of the same distance, in
+    linear memory [Hyyrö 2003, A bit-vector algorithm for computing Levenshtein and Damerau edit
+    distances].
 
     >>> correct_words("the cat sat".split(), "a cat sat down".split())
     (array([False,  True,  True, False]), 2)

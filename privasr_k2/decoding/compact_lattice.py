@@ -1,19 +1,10 @@
-"""From a lattice of tokens to a compact word lattice: every word sequence once, with its best
-alignment.
+"""From a lattice of tokens to a compact word lattice: every word sequence once, best alignment.
 
-Two steps, both in the tropical semiring and exact within a beam:
-
-1. Epsilon removal. Word arcs are joined by the best way through the arcs without words between
-   them.
-2. Determinization by subsets [Mohri 1997, Finite-state transducers in language and speech
-   processing]. A state stands for all alignments of the words so far: pairs of a state of step 1
-   and its residual cost. Kaldi keeps the two scores of a lattice in one semiring, so that
-   determinization by their sum carries both [Povey et al. 2012, Generating exact lattices in the
-   WFST framework]; so do the residuals here: cost, acoustic score, LM score. Sums along a path are
-   then the scores of the best alignment of its words.
-
-Costs are relative to the best path through a state (``WordLattice.costs``), so that nothing within
-the beam is cut. What is left may hold sequences beyond it, not always with their best alignment.
+Both steps are exact within a beam, in the tropical semiring: epsilon removal, then determinization
+by subsets [Mohri 1997, Finite-state transducers in language and speech processing]. Residuals carry
+cost, acoustic and LM score [Povey et al. 2012, Generating exact lattices in the WFST framework].
+Costs are relative to the best path through a state (``WordLattice.costs``). Sequences beyond the
+beam may remain, at worse alignments.
 """
 
 from __future__ import annotations
@@ -40,7 +31,7 @@ class CompactLattice:
     """A deterministic lattice of words; fields as in :class:`privasr_k2.decoding.lattices.Lattice`.
 
     Attributes:
-        frames: (S,) int64, where the best alignment of the words so far ends.
+        frames: (S,) int64, the end of the best alignment of the words up to a state.
     """
 
     frames: np.ndarray
@@ -78,8 +69,7 @@ def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compac
         max_states: ``None`` = any number.
 
     Returns:
-        ``None`` where that takes more than ``max_states`` states, or work out of all proportion to
-        them.
+        ``None`` where it takes more than ``max_states`` states, or 100 times as many silent paths.
     """
     arcs, frames, final = _single_words(lattice, beam + _DELTA)
     without_epsilons = _without_epsilons(
@@ -94,11 +84,7 @@ def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compac
 
 
 def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray, int]:
-    """The arcs within the beam, with one word or none (0) each; the frame of every state; the final
-    state.
-
-    An arc with several words becomes a chain, of which the first has all of the scores.
-    """
+    """Arcs within the beam with at most one word each, the frames of states, the final state."""
     kept = np.flatnonzero(lattice.excess <= beam)
     sources, targets = (
         lattice.sources[kept].astype(np.int64),
@@ -136,13 +122,7 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
 def _without_epsilons(
     arcs: _Arcs, final: int, beam: float, max_ways: int | None
 ) -> tuple[np.ndarray, _Arcs] | None:
-    """Anchors, the states that stand behind a word, and the arcs between them.
-
-    Returns:
-        (R,) the states that the numbers 0 to R - 1 stand for, the first one the start; and arcs,
-        sorted by source, of which those with the word 0 lead to R: the end of the sentence.
-        ``None`` where more than ``max_ways`` ways without words start in anchors.
-    """
+    """(R,) states behind a word, the start first, and the arcs between them; state R is the end."""
     dag = Dag(max(final, int(arcs.targets.max(initial=0))) + 1, arcs.sources, arcs.targets)
     levels, (starts, order) = dag.levels, dag.leaving
     come = -dag.best_from(0, -arcs.costs)
@@ -178,12 +158,7 @@ def _without_epsilons(
 def _deterministic(
     arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int | None
 ) -> CompactLattice | None:
-    """Subsets of the states of ``arcs``, level by level.
-
-    Args:
-        arcs: sorted by source, from 0 to the last state.
-        frames: (R + 1,) of these states.
-    """
+    """Subsets of the R + 1 states of sorted ``arcs``, level by level."""
     final = len(frames) - 1
     levels, starts = (
         Dag(final + 1, arcs.sources, arcs.targets).levels,
@@ -236,15 +211,7 @@ def _deterministic(
 
 
 def _subsets(onward: _Arcs) -> tuple[_Arcs, _Arcs]:
-    """One arc for each source and word, with the best cost, and the members of the subset that it
-    leads to.
-
-    Args:
-        onward: sorted by source, word and target.
-
-    Returns:
-        arcs, and members: ``sources`` are numbers of these arcs, costs and scores are residuals.
-    """
+    """The best arc for each source and word, and its members; ``onward`` is sorted by these."""
     same = (onward.sources[1:] == onward.sources[:-1]) & (onward.words[1:] == onward.words[:-1])
     arc = np.cumsum(np.append(True, ~same)[: len(onward.words)]) - 1
     order = np.lexsort((onward.costs, arc))
@@ -284,7 +251,7 @@ def _zeros(sources: np.ndarray, targets: np.ndarray) -> _Arcs:
 
 
 def _best(arcs: _Arcs) -> _Arcs:
-    """Of arcs with the same source, word and target the best; sorted by these."""
+    """The best arc for each source, word and target, sorted by these."""
     words, targets = (int(values.max(initial=0)) + 1 for values in (arcs.words, arcs.targets))
     key = (arcs.sources * words + arcs.words) * targets + arcs.targets
     order = np.lexsort((arcs.costs, key))
@@ -296,7 +263,7 @@ def _joined(parts: Sequence[_Arcs]) -> _Arcs:
 
 
 def _of_arcs(members: _Arcs, chosen: np.ndarray, num: int) -> _Arcs:
-    """The members of some of ``num`` arcs, which are numbered anew in the order of ``chosen``."""
+    """The members of some of ``num`` arcs, renumbered in the order of ``chosen``."""
     number = np.full(num, -1)
     number[chosen] = np.arange(len(chosen))
     members = members.take(number[members.sources] >= 0)

@@ -32,12 +32,11 @@ class EndToEndConfig(ShareConfig):
 
     Args:
         head: of a folder of heads the one that decodes, from 1; 0 for a whole model.
-        beam: prefixes of an utterance that are read on; 1 = greedy.
-        num_paths: token sequences of an utterance that are kept, at most.
-        tokens_per_second: no hypothesis has more tokens.
+        beam: prefixes of the beam search; 1 = greedy.
+        num_paths: most token sequences of an utterance.
+        tokens_per_second: bound on the length of hypotheses.
         ctc_weight: of CTC in a hybrid model's scores, up to 1; below 0 the model's own.
-        insertion_penalties: the grid: natural log, each word costs so much when the best of a list
-            is chosen.
+        insertion_penalties: the grid: natural log, the cost of a word when the best is chosen.
     """
 
     head: Natural
@@ -49,7 +48,7 @@ class EndToEndConfig(ShareConfig):
 
 
 def prepare(model: Recognizer, folder: Path, config: EndToEndConfig) -> None:
-    """Give a model its weight of CTC, and refuse one whose tokens make no words.
+    """Set a model's weight of CTC.
 
     Raises:
         DataError: no token begins a word: phones need a graph.
@@ -81,8 +80,6 @@ def decode_e2e(
 
     Args:
         model: checked by :func:`prepare`.
-        cuts: those of the role, with features.
-        config: this job's share, and the search.
         device: where the model is.
     """
     import torch
@@ -113,9 +110,7 @@ def decode_e2e(
 
 
 def in_words(found: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:
-    """Words and scores of token sequences, the best first; spellings of the same words are added
-    up.
-    """
+    """Words and scores, the best first; probabilities of spellings of the same words are summed."""
     scores: dict[str, float] = {}
     for sequence, score in found:
         words = join_tokens([tokens[token] for token in sequence])
@@ -124,7 +119,7 @@ def in_words(found: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, f
 
 
 def best_hyp(texts: Sequence[tuple[str, float]], insertion_penalty: float) -> Hyp:
-    """The best of a list where every word costs something; no words where the list is empty.
+    """The best of a list at an insertion penalty; no words for an empty list.
 
     >>> best_hyp([("a", -1.0), ("a b", -1.5)], -1.0).words
     'a b'

@@ -1,8 +1,6 @@
-"""The first pass with k2: pruned search in HLG, and from one lattice the best words at each weight
-of a grid.
+"""The first pass with k2: pruned search in HLG, and from one lattice the best words of each point.
 
-Another back end, with the same :class:`FirstPass` in front, is
-:mod:`privasr_k2.decoding.kaldi_backend`.
+:mod:`privasr_k2.decoding.kaldi_backend` is the other back end of :class:`FirstPass`.
 """
 
 from __future__ import annotations
@@ -32,16 +30,14 @@ G = TypeVar("G", bound=GraphLike)
 
 @dataclass(frozen=True)
 class SearchConfig(Checked):
-    """How the search prunes, and the grid; defaults in ``conf/common.yaml#decode``.
+    """Pruning and grid; defaults in ``conf/common.yaml#decode``.
 
     Args:
-        backend: ``k2`` or ``kaldi``.
-        search_beam: paths this much (natural log) worse than the best of a frame are dropped.
-        output_beam: k2: arcs this much worse than the best path are dropped from the lattice.
+        search_beam: natural log, of paths against the best one of a frame.
+        output_beam: k2: natural log, of the lattice's arcs against the best path.
         min_active_states, max_active_states: bounds of the states kept in a frame.
-        search_lm_weight: k2: the LM weight while searching; the other back end searches at each
-            point.
-        lm_weights, insertion_penalties: the grid; k2 reads it from one lattice.
+        search_lm_weight: k2: the LM weight of the search; kaldi searches at each point.
+        lm_weights, insertion_penalties: the grid, which k2 reads from one lattice.
     """
 
     backend: Annotated[str, one_of(*BACKENDS)]
@@ -63,12 +59,7 @@ class SearchConfig(Checked):
 
 
 class FirstPass(ABC, Generic[G]):
-    """The interface of all back ends: search in one graph.
-
-    Args:
-        graph: the graph.
-        config: pruning and grid.
-    """
+    """The interface of all back ends: search in one graph."""
 
     def __init__(self, graph: G, config: SearchConfig) -> None:
         self.graph, self.config = graph, config
@@ -89,9 +80,7 @@ class FirstPass(ABC, Generic[G]):
         check_outputs(self.graph, num_tokens, tokens, topology, model)
 
     def check_log_probs(self, log_probs: torch.Tensor) -> None:
-        """Refuse (N, T, C) log-probabilities of another number of outputs than the graph has
-        tokens.
-        """
+        """Refuse (N, T, C) log-probabilities where C is not the number of the graph's tokens."""
         if log_probs.shape[-1] != len(self.graph.tokens):
             raise GraphError(
                 self.graph.folder,
@@ -104,15 +93,11 @@ class FirstPass(ABC, Generic[G]):
     def decode(
         self, log_probs: torch.Tensor, lengths: torch.Tensor
     ) -> list[tuple[Hyp, ...] | None]:
-        """The best words at every point of the grid.
+        """The hypotheses of each utterance, LM weights outermost; ``None`` without a path.
 
         Args:
             log_probs: (N, T, C) natural log, normalized over C.
             lengths: (N,) frames of each utterance, at most T; 0 gives no path.
-
-        Returns:
-            For each utterance the hypotheses, LM weights outermost; ``None`` where the beam left no
-            path.
 
         Raises:
             GraphError: another number of outputs than the graph has tokens.
@@ -123,8 +108,7 @@ class Decoder(FirstPass[Graph]):
     """Searches an HLG with k2.
 
     Args:
-        graph: the graph, on the device where log-probabilities will be.
-        config: pruning and grid.
+        graph: on the device of the log-probabilities.
 
     Raises:
         ConfigError: ``config`` names another back end.
@@ -175,8 +159,7 @@ class Decoder(FirstPass[Graph]):
     def lattices(
         self, log_probs: torch.Tensor, lengths: torch.Tensor
     ) -> Iterator[tuple[list[int], k2.Fsa]]:
-        """The lattices of a batch with the rows of ``log_probs`` that they belong to; arguments as
-        for :meth:`decode`. Rows without frames have none.
+        """The lattices of the rows of ``log_probs`` with frames; arguments as for :meth:`decode`.
 
         Raises:
             GraphError: another number of outputs than the graph has tokens.
@@ -196,8 +179,8 @@ class Decoder(FirstPass[Graph]):
     ) -> k2.Fsa:
         """The lattices of some utterances, the longest first.
 
-        Each arc has ``am_scores``, ``lm_scores`` and ``num_words``. Its ``aux_labels`` are words;
-        with the delimiters of a graph with classes between them they are ``symbols``.
+        Arcs have ``am_scores``, ``lm_scores``, ``num_words``, words as ``aux_labels`` and, in a
+        graph with classes, words and delimiters as ``symbols``.
         """
         import k2
         import torch
@@ -241,8 +224,6 @@ class Decoder(FirstPass[Graph]):
 
 
 def total_scores(lattice: k2.Fsa, weights: Weights) -> torch.Tensor:
-    """(A,) ``am + lm_weight * lm - insertion_penalty * num_words`` of the arcs of
-    :meth:`Decoder.lattice`.
-    """
+    """(A,) ``am + lm_weight * lm - insertion_penalty * num_words`` of :meth:`Decoder.lattice`."""
     lm_weight, insertion_penalty = weights
     return lattice.am_scores + lm_weight * lattice.lm_scores - insertion_penalty * lattice.num_words

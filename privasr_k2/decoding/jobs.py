@@ -36,9 +36,7 @@ class AcousticModel(Protocol):
     def log_probs(
         self, features: torch.Tensor, lengths: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(N, T, F) features and (N,) lengths to (N, T', C) natural log-probabilities and (N,)
-        lengths.
-        """
+        """(N, T, F) features, (N,) lengths to (N, T', C) natural log-probabilities, lengths."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +44,8 @@ class ShareConfig(Checked):
     """Which cuts a job decodes, and how many at a time.
 
     Args:
-        role: which cuts.
         job, num_jobs: this job, from 1, of so many.
-        max_duration: seconds of speech in a batch, padding not counted; a longer cut is a batch of
-            its own.
+        max_duration: seconds of speech in a batch, without padding; a longer cut is its own batch.
     """
 
     role: str
@@ -96,9 +92,7 @@ def decode_cuts(
 def search_cuts(
     model: AcousticModel, search: Search[R], cuts: CutSet, config: DecodeConfig, device: str
 ) -> Iterator[tuple[Cut, R | None]]:
-    """This job's cuts, the longest first, each with what ``search`` finds; progress and speed are
-    logged.
-    """
+    """This job's cuts, the longest first, each with its result; logs speed and losses."""
 
     def recognize(
         features: torch.Tensor, lengths: torch.Tensor, batch: Sequence[Cut]
@@ -115,12 +109,10 @@ def recognized(
     device: str,
     shuffle: np.random.Generator | None = None,
 ) -> Iterator[tuple[Cut, R | None]]:
-    """This job's cuts, the longest first, each with what ``recognize`` finds; progress and speed
-    are logged.
+    """This job's cuts, the longest first, each with its result; logs progress, speed and losses.
 
     Args:
-        recognize: (N, T, F) features, (N,) lengths and the N cuts to N results; ``None`` where
-            there is none.
+        recognize: (N, T, F) features, (N,) lengths and the N cuts to N results or ``None``.
         shuffle: puts the batches, each of cuts of about one length, in random order.
     """
     import torch

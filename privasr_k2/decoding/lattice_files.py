@@ -1,6 +1,4 @@
-"""Compact lattices as files: one safetensors file a job, all of its utterances one after the
-other.
-"""
+"""Files of compact lattices: one safetensors file a job, its utterances concatenated."""
 
 from __future__ import annotations
 
@@ -37,9 +35,9 @@ class Lattices:
 
     Attributes:
         place: the folder.
-        lattices: sorted by id, whichever job wrote them.
+        lattices: of all jobs, sorted by id.
         words: of the graph, by their numbers.
-        weights: of the first pass, by which the alignments were compared.
+        weights: of the first pass.
     """
 
     place: Path
@@ -79,9 +77,8 @@ def read_lattices(folder: Path) -> Lattices:
     """Read and check the lattices of all jobs.
 
     Raises:
-        DataError: no files; one that is damaged, or no file of lattices; one with other words or
-            weights than those before; an utterance twice; a lattice that is not as :class:`Lattice`
-            says.
+        DataError: no file, a damaged or foreign one, other words or weights than in another file,
+            an utterance twice, or arrays that are no :class:`Lattice`.
     """
     by_id: dict[str, Lattice] = {}
     places: dict[str, Path] = {}
@@ -138,15 +135,13 @@ def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
 
 
 def kaldi_text(lattice: Lattice) -> str:
-    """The lattice as Kaldi's ``lattice-copy`` reads it as text, words as numbers, without
-    transition ids.
+    """The lattice as text of Kaldi's ``lattice-copy``, with word numbers, without transition ids.
 
-    Costs are negated, unscaled scores, the graph's first; arcs that end a sentence become final
-    costs.
+    Costs are negated, unscaled scores, the graph's first; END arcs become final costs.
 
-    >>> one = Lattice("u1", "", "", "", 1.0, np.zeros(3), np.array([0, 1]), np.array([1, 2]),
+    >>> lattice = Lattice("u1", "", "", "", 1.0, np.zeros(3), np.array([0, 1]), np.array([1, 2]),
     ...     np.array([7, 0]), np.array([-1.5, -0.5]), np.array([-2.0, -0.25]))
-    >>> print(kaldi_text(one), end="")
+    >>> print(kaldi_text(lattice), end="")
     u1
     0 1 7 2.0,1.5,
     1 0.25,0.5,

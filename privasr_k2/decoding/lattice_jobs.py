@@ -34,15 +34,7 @@ def lattice_cuts(
     config: LatticeJobConfig,
     device: str,
 ) -> Iterator[Lattice]:
-    """The lattices of this job's cuts, the longest first; what was lost or cut short is logged.
-
-    Args:
-        model: the acoustic model.
-        search: decoder, weights and what is kept.
-        cuts: those of the role, with features.
-        config: this job's share, and batches.
-        device: where to compute.
-    """
+    """The lattices of this job's cuts, the longest first; logs lost and limited ones."""
     limited, states, arcs, number = [], 0, 0, 0
     for cut, searched in search_cuts(model, search, cuts, config, device):
         if searched is not None and searched.limited:
@@ -60,13 +52,11 @@ def lattice_cuts(
 
 
 def lattice_of(cut: Cut, found: Found | None, subsampling: int, beam: float) -> Lattice:
-    """The lattice of one cut; without a path it is empty.
+    """The lattice of one cut; empty without a path.
 
     Args:
-        cut: with its reference and features.
-        found: what the search gave.
-        subsampling: input frames for an output frame.
-        beam: what was asked for.
+        subsampling: input frames per output frame.
+        beam: of the configuration, for an empty lattice.
     """
     supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
     about = (cut.id, part, supervision.speaker or "", supervision.text or "")

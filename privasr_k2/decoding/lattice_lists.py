@@ -1,6 +1,4 @@
-"""N-best lists from rescored lattices, with the scores of the first pass and of the LM side by
-side.
-"""
+"""N-best lists from rescored lattices, with the LM scores of the first pass and of the new LM."""
 
 from __future__ import annotations
 
@@ -27,12 +25,10 @@ _LISTED = 10
 
 @dataclass(frozen=True)
 class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
-    """How lattices are searched, and what is written; defaults in
-    ``conf/rescore.yaml#rescore_lattices``.
+    """Search, lists and jobs of rescoring; defaults in ``conf/rescore.yaml#rescore_lattices``.
 
     Args:
-        name: how the LM is called in lists, tables and weights; empty takes that of its folder or
-            file.
+        name: of the LM in lists, tables and weights; empty for that of its folder or file.
         job, num_jobs: this job, from 1, of so many.
     """
 
@@ -55,14 +51,13 @@ class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
 def rescored_lists(
     lattices: Lattices, lm: SteppingLm[Any], name: str, config: RescoreLatticesConfig
 ) -> Iterator[NbestList]:
-    """The lists of this job's lattices, ranked by the mixture of scores that the search had.
+    """The lists of this job's lattices, ranked by the scores of the search.
 
     Args:
-        lm: the new LM.
-        name: how its scores are called.
+        name: of the new LM's scores.
 
     Raises:
-        ConfigError: a name that the first pass's scores have.
+        ConfigError: ``name`` is that of the first pass's scores.
         DataError: words that an LM without ``<unk>`` does not have.
     """
     if name == GRAPH:
@@ -97,7 +92,7 @@ def rescored_list(
     weights: Weights,
     config: RescoreLatticesConfig,
 ) -> NbestList:
-    """The list of one lattice; without a path it is empty."""
+    """The list of one lattice; empty without a path."""
     hyps = []
     if found is not None:
         totals = found.lattice.totals(weights, found.mixed(config.neural_share))
@@ -112,7 +107,7 @@ def rescored_list(
 
 
 def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:
-    """Refuse words without a probability, and warn of those that have that of ``<unk>``."""
+    """Refuse words without a probability; warn of those that are scored as ``<unk>``."""
     used = np.concatenate([lattice.words for lattice in lattices.lattices])
     numbers, counts = np.unique(used[used != END], return_counts=True)
     known = [lattices.words[number] in lm.words for number in numbers.tolist()]

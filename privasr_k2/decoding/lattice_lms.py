@@ -1,6 +1,4 @@
-"""Language models that are read word by word, many histories at once: what searching lattices
-needs.
-"""
+"""Language models that score many histories at once, word by word, for searches in lattices."""
 
 from __future__ import annotations
 
@@ -22,11 +20,7 @@ S = TypeVar("S")
 
 
 class SteppingLm(Protocol[S]):
-    """A model that is read word by word.
-
-    What it remembers of N histories is one value of the model's own kind, ``S``, whose rows are
-    histories.
-    """
+    """A model that is read word by word; a state ``S`` holds N histories as its rows."""
 
     name: str
 
@@ -39,17 +33,16 @@ class SteppingLm(Protocol[S]):
         """Whether ``<unk>`` has a probability."""
 
     def symbols(self, words: Sequence[str]) -> np.ndarray:
-        """(V,) int64 the model's numbers of words; the first one stands for the end of the
-        sentence.
+        """(V,) int64 the model's numbers of words, equal for words that it does not tell apart.
 
-        Words of one number are one word to the model.
+        The first word stands for the end of the sentence.
         """
 
     def state_size(self, length: int) -> int:
-        """Numbers that a history of ``length`` words holds."""
+        """Numbers in the state of a history of ``length`` words."""
 
     def start(self, num: int) -> S:
-        """``num`` histories that hold the beginning of the sentence only."""
+        """``num`` histories at the beginning of a sentence."""
 
     def read(self, parts: Sequence[tuple[S, np.ndarray]], symbols: np.ndarray) -> S:
         """One more word (M,) after each of M histories.
@@ -99,7 +92,7 @@ class SteppingNeural:
         )
 
     def score(self, states: tuple[Any, Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
-        """Log-probabilities of words; the softmax is evaluated for the requested rows only."""
+        """As :meth:`SteppingLm.score`; the softmax is evaluated for the requested rows only."""
         import torch
 
         with torch.no_grad():

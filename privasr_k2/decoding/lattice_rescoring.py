@@ -1,25 +1,16 @@
 """Rescoring whole lattices with a language model: a pruned search that merges histories.
 
-A state of the search is a state of a lattice with a history, the last ``order`` - 1 words [Liu et
-al. 2014, Efficient lattice rescoring using recurrent neural network language models: n-gram history
-clustering]. Paths that meet in one such state go on together; the network's state of the best of
-them stands for all. The search goes through the levels of the lattices (arcs on the longest path to
-a state), all utterances at once: on each level the network reads one word for every new state, and
-is asked for the words of its arcs only.
-
-With L the model's and G the graph's log-probabilities, the search ranks paths by
+A state is a lattice state with its last ``order`` - 1 words; merged paths go on with the model's
+state of the best of them [Liu et al. 2014, Efficient lattice rescoring using recurrent neural
+network language models]. The search visits levels (arcs on the longest path to a state), of all
+utterances at once. With L and G the log-probabilities of model and graph it ranks paths by
 
     am + lm_weight * (neural_share * L + (1 - neural_share) * G) - insertion_penalty * words
 
-and drops an arc whose best path is more than ``beam`` worse than the best one that is waiting on
-its utterance, where what lies ahead is judged by the first pass's scores of the best way on, as in
-Kaldi's pruned composition [Xu et al. 2018, A pruned RNNLM lattice-rescoring algorithm for ASR]. Of
-one lattice state the ``max_histories`` best histories are kept.
-
-What is approximated: (1) of merged paths all but the best are scored with another one's network
-state, so that their L is not exactly theirs; (2) pruning may cut the best path. Nothing else: with
-``order`` 0 (nothing is merged), an infinite beam and histories without bound every path has its
-exact score; for an n-gram model of order n, ``order`` n merges only what it cannot tell apart.
+and drops arcs whose best path is more than ``beam`` below that of the utterance, with first-pass
+scores for the rest of the path [Xu et al. 2018, A pruned RNNLM lattice-rescoring algorithm for
+ASR]. Of a lattice state the ``max_histories`` best histories stay. L is exact with ``order`` 0 (no
+merging), no beam and no bound on histories; for an n-gram model of order n, ``order`` n is enough.
 """
 
 from __future__ import annotations
@@ -48,8 +39,8 @@ class LatticeSearchConfig(Checked):
     """How lattices are searched.
 
     Args:
-        neural_share: of the new LM in the search, from 0 to 1; the graph's has the rest.
-        order: paths whose last ``order`` - 1 words agree go on together; 0: no two do.
+        neural_share: of the new LM in the LM score, from 0 to 1; the graph's has the rest.
+        order: paths whose last ``order`` - 1 words agree are merged; 0: none are.
         beam: natural log, above 0.
         max_histories: of one lattice state.
     """
@@ -62,11 +53,10 @@ class LatticeSearchConfig(Checked):
 
 @dataclass(frozen=True, eq=False)
 class Rescored:
-    """A lattice after rescoring: states of the search in place of the states of the lattice.
+    """A lattice after rescoring, with the states of the search.
 
     Attributes:
-        lattice: with the scores of the first pass. Its beam is that of the lattice before; what the
-            search has pruned is not in it.
+        lattice: with the scores of the first pass and its beam; pruned arcs are not in it.
         lm_scores: (A,) float64, natural log, of the LM.
     """
 
@@ -89,7 +79,7 @@ def rescore(
 
     Args:
         words: of the lattices, by their numbers.
-        weights: of the search: factor of the mixed LM score, cost of a word.
+        weights: factor of the mixed LM score, cost of a word.
     """
     symbols = lm.symbols(words)
     for block in _blocks(lattices, lm):
@@ -121,9 +111,7 @@ def _blocks(lattices: Sequence[Lattice], lm: SteppingLm[Any]) -> Iterator[list[L
 
 @dataclass(frozen=True, eq=False)
 class _Arcs:
-    """Arcs of the search (E,): where from, along which arc of the lattices, LM score, the best
-    total.
-    """
+    """Arcs of the search (E,): source, arc of the lattices, LM score, best total."""
 
     sources: np.ndarray
     along: np.ndarray
@@ -179,14 +167,7 @@ class _Together:
 
 
 class _Search:
-    """The states of the search, level by level; those of all levels are numbered through.
-
-    Attributes:
-        at: their states of the lattices.
-        histories: (_, H) what they remember: the last symbols, or else the state before and the
-            last symbol.
-        totals: of the best path to each.
-    """
+    """The states of the search, all levels together: lattice state, history (_, H), total."""
 
     def __init__(self, whole: _Together, lm: SteppingLm[Any], config: LatticeSearchConfig) -> None:
         self.whole, self.lm, self.config = whole, lm, config
@@ -217,7 +198,7 @@ class _Search:
             self.memory = {n: held for n, held in self.memory.items() if held[2] > level}
 
     def _leave(self, level: int, base: int, states: Any) -> None:
-        """Score the arcs that leave the states of a level, the first of which is ``base``."""
+        """Score the arcs that leave the states of a level, from number ``base``."""
         whole = self.whole
         on = np.flatnonzero(~whole.is_final[self.at[base:]])  # final states come last
         rows, along = items_of(whole.leaving, self.at[base + on])
@@ -260,9 +241,7 @@ class _Search:
         return arcs.take(best)
 
     def _read(self, into: _Arcs) -> Any:
-        """The model's states after the symbols of arcs, which stand by the levels that they come
-        from.
-        """
+        """The model's states after the symbols of arcs, which are sorted by source level."""
         parts = [
             (self.memory[level][0], into.sources[which] - self.memory[level][1])
             for level, which in grouped(self.whole.levels[self.whole.sources[into.along]])
@@ -274,7 +253,7 @@ class _Search:
         return arcs.totals + self.whole.go[self.whole.targets[arcs.along]]
 
     def _histories(self, arcs: _Arcs) -> np.ndarray:
-        """(E, H) what the states behind some arcs remember; nothing at the end."""
+        """(E, H) the histories behind arcs; all -1 at final states."""
         symbols = self.whole.symbols[arcs.along][:, None]
         if self.config.order == 0:
             histories = np.concatenate((arcs.sources[:, None], symbols), axis=1)
@@ -286,18 +265,7 @@ class _Search:
 def _merged(
     targets: np.ndarray, histories: np.ndarray, totals: np.ndarray, max_histories: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The states that arcs lead to.
-
-    Args:
-        targets, totals: (E,) of arcs; those to one target differ by totals only in what lies ahead,
-            too.
-        histories: (E, H).
-        max_histories: how many states of a target are kept, the best ones.
-
-    Returns:
-        (E,) the number of each arc's state, -1 where it is not kept; (K,) the best arc into each
-        state.
-    """
+    """(E,) the state of each arc, -1 where it is dropped; (K,) the best arc into each state."""
     codes = targets
     for column in histories.T:
         codes = np.unique(codes * (int(column.max()) + 2) + column + 1, return_inverse=True)[
@@ -321,7 +289,6 @@ def _search(
     weights: Weights,
     config: LatticeSearchConfig,
 ) -> Iterator[Rescored]:
-    """Rescore lattices that all have a path."""
     if not lattices:
         return
     whole = _Together(lattices, symbols, weights, config.neural_share)

@@ -1,10 +1,8 @@
-"""Log-probabilities of every word of N-best lists by an LM: one file for each LM, beside the lists.
+"""Files of an LM's log-probabilities of every word and sentence end of N-best lists.
 
-Log-probabilities of single words, sentence ends included, so that LMs can be interpolated word by
-word later.
-The file is safetensors: ``log_probs`` (W,) float32, natural log, the hypotheses of all utterances
-one after the other, and in the header as JSON the LM's ``name`` and the ``lists`` that it is for,
-as a hash.
+LMs can so be interpolated word by word. A file is safetensors: ``log_probs`` (W,) float32,
+natural log, hypothesis by hypothesis; its header has the LM's ``name`` and the SHA-256 of the
+``lists`` as JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _AGAIN = "score the lists again: lm_scores"
 
 
 def with_hypotheses(lists: NbestLists) -> tuple[NbestList, ...]:
-    """The lists that have hypotheses: where the search found no path there is nothing to score."""
+    """The lists that have hypotheses."""
     return tuple(nbest for nbest in lists.lists if nbest.hyps)
 
 
@@ -39,11 +37,7 @@ def sentences_of(lists: NbestLists) -> list[list[list[str]]]:
 
 
 def write_lm_scores(path: Path, name: str, lists: NbestLists, log_probs: np.ndarray) -> None:
-    """Write what an LM gave for :func:`sentences_of` the lists.
-
-    Args:
-        log_probs: (W,) natural logs of every word and sentence end.
-    """
+    """Write an LM's natural logs (W,) for :func:`sentences_of` the lists."""
     header = {"json": json.dumps({"name": name, "lists": _digest(lists)})}
     with atomic_path(path) as temporary, disk_errors(path):
         save_file({"log_probs": log_probs.astype(np.float32)}, str(temporary), header)

@@ -1,25 +1,11 @@
-"""Exact N-best lists: the n best *different* word sequences of a lattice, each with its best
-alignment.
+"""Exact N-best lists: the n best different word sequences of a lattice, each at its best alignment.
 
-A lattice of CTC holds many alignments of one word sequence. Its word acceptor, with the costs
-``-(am_score + lm_weight * lm_score - insertion_penalty * num_words)``, becomes free of epsilons and
-deterministic in the tropical semiring, so that a word sequence is one path with the cost of its
-best alignment [Mohri & Riley 2002, An efficient algorithm for the n-best-strings problem]; the n
-shortest paths are the list. Sampling paths (:mod:`privasr_k2.decoding.sampled`) finds only a part
-of it and is an option.
-
-A lattice may have more word sequences than any memory. Two steps keep the work small and the list
-exact:
-
-- Arcs on no path within a beam of the best are left out, and determinization goes no further than
-  that beam. Every path within the beam survives whole, so the n best are exact as soon as n of them
-  lie within it; until then the beam is doubled.
-- Costs are taken relative to the best path through each state (``cost + cost_to_go[target] -
-  cost_to_go[source]``, at least 0), so that Kaldi's single precision is spent on differences.
-
-Where determinization needs more than ``max_states``, the list is what lies within the widest beam
-that needs
-fewer: still exact, but shorter, and :class:`Nbest` says so.
+The word acceptor of the lattice, with the costs ``-(am + lm_weight * lm - insertion_penalty *
+words)``, is determinized in the tropical semiring and its n shortest paths are taken [Mohri & Riley
+2002, An efficient algorithm for the n-best-strings problem]. Arcs and determinization are pruned by
+a beam, which is doubled until n sequences lie within it; the list is then exact. Beyond
+``max_states`` states the beam is halved: the list is shorter, still exact, and marked. Costs
+are relative to the best path through each state, for the sake of Kaldi's single precision.
 """
 
 from __future__ import annotations
@@ -60,9 +46,8 @@ class NbestConfig(Checked):
     """How long the lists are.
 
     Args:
-        num_paths: hypotheses of an utterance, where the lattice has so many.
-        first_beam: natural log; where to look first. It changes the time, and no list that is
-            whole.
+        num_paths: most hypotheses of an utterance.
+        first_beam: natural log, the first beam; it changes the time only.
         max_states: of the deterministic acceptor.
     """
 
@@ -76,10 +61,8 @@ class NbestSearchConfig(NbestConfig):
     """How lists of a first pass are made; defaults in ``conf/common.yaml#nbest``.
 
     Args:
-        posterior_scale: on total scores, before they make word posteriors, or paths are drawn;
-            above 0.
-        method: ``exact``, or ``sampled``: the different word sequences of ``num_paths`` drawn
-            paths.
+        posterior_scale: on total scores, for word posteriors and drawn paths.
+        method: ``exact``, or ``sampled``: the different sequences of ``num_paths`` drawn paths.
     """
 
     posterior_scale: Finite
@@ -92,12 +75,10 @@ class Path:
 
     Attributes:
         words: their numbers.
-        am_score: natural log of the acoustic model's probability, unweighted.
-        lm_score: natural log of the graph's probability, unweighted.
+        am_score, lm_score: natural logs, unweighted.
         labels: (T,) int32, the token of each output frame; 0 is the blank.
-        arcs: the numbers of its arcs in the lattice, in order.
-        posteriors, depths: for each word, where they were asked for: see
-            :mod:`privasr_k2.decoding.posteriors`.
+        arcs: its arcs in the lattice, in order.
+        posteriors, depths: of each word, see :mod:`privasr_k2.decoding.posteriors`.
         classes: spans of names, where the graph has classes.
     """
 
@@ -116,11 +97,9 @@ class Nbest:
     """The list of one utterance.
 
     Attributes:
-        paths: the best first; equal totals are in the order of their words' numbers.
-        limited: ``max_states`` was reached before ``num_paths``: the lattice has more word
-            sequences.
-        beam: natural log; of what is at most this much worse than the best, only ranks beyond
-            ``num_paths`` are missing. -inf for drawn paths, which promise nothing.
+        paths: the best first; equal totals by the numbers of words.
+        limited: ``max_states`` was reached before ``num_paths``.
+        beam: natural log; the list is whole within it, up to ``num_paths``. -inf for drawn paths.
     """
 
     paths: tuple[Path, ...]
@@ -129,24 +108,13 @@ class Nbest:
 
 
 class NbestSearch:
-    """Finds the N-best lists of a decoder's lattices.
-
-    Args:
-        decoder: makes the lattices.
-        weights: the LM weight and insertion penalty by which paths are ranked.
-        config: how long the lists are, and how posteriors are scaled.
-    """
+    """Finds the N-best lists of a decoder's lattices, ranked at ``weights``."""
 
     def __init__(self, decoder: Decoder, weights: Weights, config: NbestSearchConfig) -> None:
         self.decoder, self.weights, self.config = decoder, weights, config
 
     def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[Nbest | None]:
-        """The list of each utterance, with word posteriors; arguments as for
-        :meth:`Decoder.decode`.
-
-        Returns:
-            ``None`` where the beam left no path.
-        """
+        """As :meth:`Decoder.decode`: lists with word posteriors, ``None`` without a path."""
         results: list[Nbest | None] = [None] * len(lengths)
         for utterances, lattice in self.decoder.lattices(log_probs, lengths):
             drawn: Sequence[Sequence[np.ndarray] | None] = [None] * len(utterances)
@@ -166,7 +134,6 @@ class NbestSearch:
 
 
 def _with_classes(found: Nbest, lattice: WordLattice, delimiters: ClassDelimiters) -> Nbest:
-    """With the spans of names in each path's alignment."""
     if not delimiters.classes:
         return found
     paths = [
@@ -180,7 +147,7 @@ def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
     """The best ``config.num_paths`` word sequences of a lattice.
 
     Raises:
-        RuntimeError: a path's scores do not add up to what it was found with, which is a defect.
+        RuntimeError: a path's scores do not add up to its cost, which is a defect.
     """
     # No path is worse than one that takes every arc.
     worst = float(lattice.costs[np.isfinite(lattice.costs)].sum())
@@ -213,11 +180,7 @@ def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
 
 
 def of_paths(lattice: WordLattice, drawn: Sequence[np.ndarray]) -> Nbest:
-    """The different word sequences of some paths, each with its best alignment in the lattice.
-
-    Args:
-        drawn: the arcs of each path, at least one path.
-    """
+    """The different word sequences of one or more paths, each with its best alignment."""
     # A word sequence's best alignment costs no more than the one that was drawn.
     beam = max(float(lattice.costs[arcs].sum()) for arcs in drawn)
     sequences = list(dict.fromkeys(lattice.words(arcs) for arcs in drawn))
@@ -225,12 +188,7 @@ def of_paths(lattice: WordLattice, drawn: Sequence[np.ndarray]) -> Nbest:
 
 
 def with_posteriors(found: Nbest, lattice: WordLattice, scale: float) -> Nbest:
-    """A list with the posterior and depth of every word.
-
-    Args:
-        found: the list of ``lattice``, whose arcs are frames.
-        scale: on total scores; above 0.
-    """
+    """A list of ``lattice`` with the posterior and depth of every word."""
     posteriors = word_posteriors(lattice, scale)
     paths = []
     for path in found.paths:
@@ -242,12 +200,7 @@ def with_posteriors(found: Nbest, lattice: WordLattice, scale: float) -> Nbest:
 def _sequences(
     lattice: WordLattice, beam: float, num_paths: int, max_states: int | None
 ) -> list[tuple[float, tuple[int, ...]]] | None:
-    """The word sequences within a beam, at most ``num_paths``, and their costs over the best, by
-    cost.
-
-    Returns:
-        ``None`` where that takes more than ``max_states`` states.
-    """
+    """Costs and words within a beam, by cost; ``None`` beyond ``max_states`` states."""
     import kaldifst
 
     acceptor = _transducer(lattice, beam + _AGREEMENT, acceptor=True)
@@ -267,11 +220,7 @@ def _sequences(
 
 
 def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifst.StdVectorFst:
-    """The arcs within a beam in OpenFst, from words to words, or else from words to arc numbers
-    from 1.
-
-    An arc with several words becomes several arcs, of which the first has the cost and the number.
-    """
+    """The arcs within a beam in OpenFst, from words to words, or to arc numbers from 1."""
     import kaldifst
 
     kept = np.flatnonzero(lattice.excess <= beam)
@@ -304,7 +253,7 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
 def _aligned(
     lattice: WordLattice, sequences: Sequence[tuple[int, ...]], beam: float
 ) -> list[tuple[float, Path]]:
-    """The best path of each word sequence and its cost over the best, which is at most ``beam``."""
+    """The best path of each word sequence and its cost over the best, at most ``beam``."""
     import kaldifst
 
     transducer = _transducer(lattice, beam + _AGREEMENT, acceptor=False)

@@ -36,7 +36,7 @@ class NbestJobConfig(DecodeConfig, NbestSearchConfig):
 
 
 class SubsamplingModel(AcousticModel, Protocol):
-    """An acoustic model that tells how many input frames make one of its outputs."""
+    """An acoustic model with its number of input frames per output frame."""
 
     subsampling: int
 
@@ -45,8 +45,7 @@ class WordTimes:
     """Finds the times of a path's words.
 
     Args:
-        lang: the language folder that the graph was compiled from, which has the pronunciations.
-        graph: the graph that was searched.
+        lang: the language folder that the graph was compiled from.
 
     Raises:
         GraphError: they have other tokens or words.
@@ -71,12 +70,11 @@ class WordTimes:
             self._variants[word].append(tuple(lang.token_ids[token] for token in tokens))
 
     def times(self, path: Path, seconds: float, duration: float) -> tuple[tuple[float, float], ...]:
-        """Start and end of each word, in seconds.
+        """(start, end) of each word in seconds.
 
         Args:
-            path: words and the token of each output frame.
             seconds: between two output frames.
-            duration: of the utterance, which no word exceeds.
+            duration: of the utterance, the upper bound of times.
         """
         words = [self._words[word] for word in path.words]
         variants = [
@@ -108,14 +106,9 @@ def nbest_cuts(
     *,
     word_times: WordTimes | None,
 ) -> Iterator[NbestList]:
-    """The lists of this job's cuts, the longest first; what was lost or cut short is logged.
+    """The lists of this job's cuts, the longest first; logs lost and limited ones.
 
     Args:
-        model: the acoustic model.
-        search: decoder, weights and lengths of lists.
-        cuts: those of the role, with features.
-        config: this job's share, and batches.
-        device: where to compute.
         word_times: ``None`` leaves the times out.
     """
     words, limited = search.decoder.graph.words, []
@@ -142,14 +135,11 @@ def nbest_list(
     subsampling: int,
     word_times: WordTimes | None,
 ) -> NbestList:
-    """The list of one cut; without a path it is empty.
+    """The list of one cut; empty without a path.
 
     Args:
-        cut: with its reference and features.
-        found: what the search gave.
         words: by their numbers.
-        subsampling: input frames for an output frame.
-        word_times: ``None`` leaves the times out.
+        subsampling: input frames per output frame.
     """
     supervision = cut.supervisions[0]
     hyps = []

@@ -27,15 +27,14 @@ FILE = "recognizer.yaml"
 
 @dataclass(frozen=True)
 class RecognizerSpec(Checked):
-    """Where the parts are, relative to the file that says so, and how they are used.
+    """The parts of a recognizer; paths are relative to the file.
 
     Attributes:
-        model: folder of the acoustic model.
-        graph: folder of the graph.
-        features: ``fbank``, ``mfcc`` or ``sphinx``; ``given`` where the corpus brought its own, so
-            that no audio can be transcribed.
+        model, graph: folders.
+        features: ``fbank``, ``mfcc`` or ``sphinx``; ``given`` for those of the corpus: then no
+            audio can be transcribed.
         sampling_rate: of the training data, in Hz.
-        search: pruning, and as its grid the one point that dev has chosen.
+        search: pruning, and as its grid the point that was chosen on dev.
     """
 
     model: str
@@ -51,9 +50,7 @@ def describe(
     """The specification of a recognizer whose file will stand in the folder ``beside``.
 
     Args:
-        model: folder of the acoustic model.
-        graph: folder of the graph.
-        features: folder of the features it was trained on.
+        model, graph, features: folders; the model was trained on these features.
         weights: ``weights.json``, chosen on dev.
         search: pruning; its grid is replaced by the chosen point.
     """
@@ -71,7 +68,7 @@ def describe(
 
 
 class Recognizer:
-    """Turns samples into words. Made by :meth:`from_folder`."""
+    """Turns samples into words."""
 
     def __init__(
         self,
@@ -128,9 +125,7 @@ class Recognizer:
 
 
 def read_audio(path: Path) -> tuple[np.ndarray, int]:
-    """The samples, (S,) float32 in [-1, 1], and the sampling rate of an audio file with one
-    channel.
-    """
+    """(S,) float32 samples in [-1, 1] and the sampling rate of an audio file with one channel."""
     import soundfile
 
     from privasr_k2.data.audio import read_header

@@ -1,16 +1,10 @@
-"""Choose among the hypotheses of N-best lists with several language models, at every point of a
-grid.
+"""Choose among the hypotheses of N-best lists with several language models, on a grid of weights.
 
     score = am + lm_weight * L(words) - insertion_penalty * (number of words)
-
-with L of K models, whose weights lambda_k are 0 or more and add up to 1:
-
     linear      L = sum over words of ln sum_k lambda_k P_k(word | history)
     log-linear  L = sum_k lambda_k ln P_k(words)
 
-where "words" includes the sentence end. All models' log-probabilities of every word are given, so
-that a grid
-needs no model again: each point is a few sums over all hypotheses.
+with K models, lambda_k >= 0, sum_k lambda_k = 1, and the sentence end among the words.
 """
 
 from __future__ import annotations
@@ -37,16 +31,15 @@ _ROUNDING = 1e-9  # of weights that add up to 1
 
 @dataclass(frozen=True)
 class Candidates:
-    """The hypotheses of all utterances, one after the other, those of each in the order of their
-    ranks.
+    """The hypotheses of all utterances, concatenated, those of each utterance by rank.
 
     Attributes:
-        utterance: (H,) number of the utterance, from 0, ascending, none left out.
+        utterance: (H,) number of the utterance, from 0, ascending, without gaps.
         am: (H,) natural log of the acoustic score.
         num_words: (H,) words.
         errors: (H,) word errors against the reference.
-        log_probs: for each LM (W,), the natural logs of all words and sentence ends, hypothesis by
-            hypothesis: W = sum of ``num_words`` + H.
+        log_probs: for each LM (W,), natural logs of all words and sentence ends, W = sum of
+            ``num_words`` + H.
     """
 
     utterance: np.ndarray
@@ -97,11 +90,10 @@ class Candidates:
         return np.concatenate([[0], np.cumsum(self.num_words + 1)[:-1]])
 
     def lm_totals(self, weights: Mapping[str, float], *, interpolation: str) -> np.ndarray:
-        """L of the module for every hypothesis: (H,).
+        """(H,) L of every hypothesis; ``weights`` are the lambda of each LM.
 
-        Args:
-            weights: lambda of each LM, 0 or more; they must add up to 1.
-            interpolation: ``linear`` or ``log_linear``.
+        Raises:
+            ValueError: weights below 0 or of another sum than 1, or an unknown interpolation.
         """
         used = {name: weight for name, weight in weights.items() if weight > 0}
         if abs(sum(used.values()) - 1) > _ROUNDING or min(weights.values()) < 0:
@@ -121,9 +113,7 @@ class Candidates:
     def best(
         self, lm_totals: np.ndarray, lm_weights: np.ndarray, penalties: np.ndarray
     ) -> np.ndarray:
-        """The best hypothesis of each utterance at G points: (G, N) numbers of hypotheses.
-
-        Of several equally good ones it is the one of the lowest rank.
+        """(G, N) the best hypothesis of each utterance at G points; among equals the first.
 
         Args:
             lm_totals: (H,) of :meth:`lm_totals`.
@@ -145,7 +135,7 @@ class Candidates:
         return chosen
 
     def oracle(self) -> np.ndarray:
-        """The hypothesis with the fewest errors of each utterance, of the lowest rank: (N,)."""
+        """(N,) the hypothesis with the fewest errors of each utterance, of the lowest rank."""
         top = np.minimum.reduceat(self.errors, self.starts)
         first = np.where(self.errors == top[self.utterance], np.arange(len(self.am)), len(self.am))
         return np.minimum.reduceat(first, self.starts)
@@ -153,13 +143,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Point:
-    """One setting of all weights.
-
-    Attributes:
-        lm_weight: factor of L, 0 or more.
-        insertion_penalty: what a word costs.
-        lambdas: weight of each LM, in the order of the grid's names.
-    """
+    """One setting of all weights; ``lambdas`` in the order of the grid's LMs."""
 
     lm_weight: float
     insertion_penalty: float
@@ -171,11 +155,8 @@ class GridConfig(Checked):
     """The grid of weights that is tried on dev.
 
     Args:
-        interpolation: ``linear`` or ``log_linear``.
-        lm_weights: factors of L.
-        insertion_penalties: what a word costs; below 0 it is a reward.
-        steps: weights of single LMs are multiples of 1 / steps; 0: all LMs have the same weight.
-            With one LM there is nothing to try.
+        insertion_penalties: the cost of a word; a reward below 0.
+        steps: lambdas are multiples of 1 / steps; 0: all LMs have the same weight.
     """
 
     interpolation: Annotated[str, one_of(*INTERPOLATIONS)]
@@ -207,7 +188,7 @@ def grid_errors(
     """The summed errors of the hypotheses chosen at every point, in the order of the grid.
 
     Args:
-        names: the LMs to combine; a single one needs no weights.
+        names: the LMs to combine.
     """
     weights, penalties = (
         values.ravel()
@@ -224,10 +205,9 @@ def grid_errors(
 
 
 def choose(errors: Mapping[Point, int]) -> Point:
-    """The point with the fewest errors; among equals the smallest LM weight, then the penalty
-    nearest to 0.
+    """The point with the fewest errors.
 
-    Among points that differ in single LMs' weights only it is the one nearest to even weights.
+    Among equals the smallest LM weight wins, then the penalty nearest to 0, then even lambdas.
     """
 
     def order(point: Point) -> tuple[float, ...]:
@@ -249,9 +229,7 @@ class Rescoring:
 
     Attributes:
         lms: names of the LMs, in the order of ``point.lambdas``.
-        interpolation: ``linear`` or ``log_linear``.
-        point: the weights.
-        role: the role they were chosen on.
+        role: the role of the choice.
         errors: of the whole grid.
         ref_words: reference words of the lists with hypotheses.
     """

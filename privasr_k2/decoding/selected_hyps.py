@@ -1,6 +1,4 @@
-"""The hypotheses that rescoring has chosen, as the records that ``decode`` writes and ``wer``
-reads.
-"""
+"""The hypotheses that rescoring selects, as records of ``decode`` that ``wer`` reads."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def rescored_records(
 
     Args:
         candidates: of these lists, with the scores of ``lms``.
-        place: where the point was read, for an error.
+        place: of the point, for errors.
 
     Raises:
         DataError: the point is for other LMs.
@@ -46,7 +44,7 @@ def rescored_records(
 
 
 def oracle_records(lists: NbestLists, candidates: Candidates) -> list[Record]:
-    """The hypothesis with the fewest errors of each list: what no choice can be better than."""
+    """The hypothesis with the fewest errors of each list."""
     return _records(lists, candidates, candidates.oracle(), np.zeros(len(candidates.am)), 0.0, 0.0)
 
 

@@ -1,8 +1,7 @@
 """The LM weight and the insertion penalty with the fewest errors on dev, and only on dev.
 
-What is chosen travels as a file, ``weights.json``, with the counts of the whole grid beside it: so
-that a reader sees whether the choice lies on a plateau, and a test set is scored once, at a point
-that was fixed before.
+``weights.json`` has the choice with the counts of the whole grid, which show whether it lies on
+a plateau. A test set is scored once, at this point.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _LISTED = 3
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen weights and how all others did.
+    """The chosen weights and the counts of the whole grid.
 
     Attributes:
         weights: the point with the fewest errors.
         grid: error counts of every point, over all utterances.
         role: the role that was tuned on.
-        no_path: utterances for which nothing was recognized, at any point.
-        edges: which of the two weights lies at the end of its range: wider ranges might do better.
+        no_path: utterances without a path, at any point.
+        edges: the weights at an end of their range: wider ranges might do better.
     """
 
     weights: Weights
@@ -61,9 +60,7 @@ class Choice:
 def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
     """Choose the point of the grid with the fewest errors on dev.
 
-    Of several such points the one with the smallest LM weight is taken, and among these the one
-    whose insertion penalty is nearest to 0, below 0 before above: the least that has to be added to
-    the acoustic model.
+    Among equals the smallest LM weight wins, then the penalty nearest to 0, below 0 before above.
 
     Args:
         decoded: dev, decoded at every point of a grid.
@@ -111,14 +108,9 @@ def grid_counts(decoded: Decoded, scored_units: Mapping[str, str]) -> dict[Weigh
 
 
 def edges_of(chosen: Any, grid: Collection[Any]) -> tuple[str, ...]:
-    """Which of LM weight and insertion penalty lies at the end of its range: a wider one might do
-    better.
+    """Which of LM weight and insertion penalty lies at an end of its range.
 
-    Args:
-        chosen: of the ``grid``, whose points have both by name.
-
-    A range of one value has no edge, and an LM weight of 0 is no edge either: nothing lies below
-    it.
+    A range of one value has no edge, and an LM weight of 0 is none: nothing lies below it.
 
     >>> grid = tuple(Weights(lm, penalty) for lm in (0.25, 0.5, 1.0) for penalty in (0.0, 1.0))
     >>> edges_of(Weights(0.5, 1.0), grid)
@@ -140,8 +132,7 @@ def choose_point(decoded: Decoded, weights: Weights | None) -> Weights:
     """The point of the grid to score.
 
     Args:
-        decoded: what was decoded, at one point or at many.
-        weights: what was chosen on dev; ``None`` is enough where there is only one point.
+        weights: chosen on dev; ``None`` is enough for a grid of one point.
 
     Raises:
         DataError: ``weights`` are not in the grid, or are missing where there is a choice.

@@ -1,6 +1,4 @@
-"""The lattices of a first pass as arrays: words, scores, and how much worse than the best each arc
-is.
-"""
+"""The lattices of a first pass as arrays."""
 
 from __future__ import annotations
 
@@ -20,21 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class WordLattice:
-    """The arcs of one lattice, from the state 0 to the state ``final``, without cycles.
+    """The arcs of an acyclic lattice, from the state 0 to the state ``final``.
 
     Attributes:
-        final: the state in which paths end.
         sources, targets: (A,) states.
         labels: (A,) tokens; -1 on the arcs into the last state.
-        word_splits, word_values: the words of arc i are ``word_values[word_splits[i]:word_splits[i
-            + 1]]``.
-        symbol_splits, symbol_values: the same with the delimiters of a graph with classes between
-            the words.
+        word_splits, word_values: arc i has ``word_values[word_splits[i]:word_splits[i + 1]]``.
         am_scores, lm_scores: (A,) float64, natural log, unweighted.
-        costs: (A,) float64, at least 0: how much worse a path becomes by taking the arc instead of
-            the best way on from the arc's source.
-        excess: (A,) float64, at least 0: how much worse than the best path is the best one through
-            the arc. Both are infinite for an arc on no path.
+        costs: (A,) float64, 0 or more: the arc and the best path behind it against the best path
+            from its source; inf on no path.
+        excess: (A,) float64, 0 or more: the best path through the arc against the best path of the
+            lattice; inf on no path.
+        symbol_splits, symbol_values: words with class delimiters, for a graph with classes.
     """
 
     final: int

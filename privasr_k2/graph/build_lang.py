@@ -1,6 +1,4 @@
-"""Making a language folder from a corpus's text: vocabulary, spellings, out-of-vocabulary
-counts.
-"""
+"""Making a language folder from text: vocabulary, spellings, out-of-vocabulary counts."""
 
 from __future__ import annotations
 
@@ -40,13 +38,12 @@ class LangConfig(Checked):
 
     Args:
         units: ``phone``, ``char`` or ``bpe_N``.
-        corpus_words: whether the vocabulary has the words of the training text and of the LM text;
-            without them it is that of further text alone.
-        train_words: whether, with ``corpus_words``, those of the training text are among them;
-            without, the LM text alone is a vocabulary that says nothing of who was recorded.
-        max_words: the vocabulary's size; words of the training text and of further text are always
-            in it.
-        min_count: words of the LM text that occur less often are left out.
+        corpus_words: the vocabulary has the words of training text and LM text; else only those of
+            further text.
+        train_words: with ``corpus_words``: the training text's words are among them; else the LM
+            text alone is a vocabulary that is independent of who was recorded.
+        max_words: the vocabulary's size; words of training text and further text are always in it.
+        min_count: rarer words of the LM text are left out.
         cmudict: ``auto``, ``none`` or a file.
         g2p: ``espeak`` or ``none``.
     """
@@ -72,7 +69,8 @@ def choose_vocabulary(
 ) -> tuple[set[str], set[str]]:
     """The words of the training text, and the most frequent others of the LM text.
 
-    >>> train, other = choose_vocabulary({"a": 1}, {"b": 5, "c": 9, "d": 1}, max_words=3, min_count=2)
+    >>> lm_words = {"b": 5, "c": 9, "d": 1}
+    >>> train, other = choose_vocabulary({"a": 1}, lm_words, max_words=3, min_count=2)
     >>> sorted(train), sorted(other)
     (['a'], ['b', 'c'])
     """
@@ -97,22 +95,19 @@ def build_lang(
     """Write a language folder, all or nothing.
 
     Args:
-        folder: where it goes.
         texts: the normalized texts of each role; ``train`` makes the vocabulary, the others are
             only counted.
-        lm_text: further text, a sentence a line.
+        lm_text: sentences.
         corpus_lexicon: the corpus's own lexicon.
-        further: text, or names, whose words are in the vocabulary as those of the training text
-            are.
-        model_tokens: the outputs of a model trained elsewhere, the blank first; words are spelled
-            in them.
+        further: text or names, whose words are always in the vocabulary.
+        model_tokens: the outputs of a model trained elsewhere, the blank first, to spell words in.
         model_pieces: the SentencePiece model of that model, for ``bpe_N``.
 
     Returns:
-        What ``oov.json`` says: for each role its words and how many are not in the vocabulary.
+        The content of ``oov.json``: words and out-of-vocabulary words of each role.
 
     Raises:
-        DataError: a reserved word in the text, or words without spelling that must have one.
+        DataError: a reserved word in the text, or needed words without spelling.
     """
     counts = {
         role: Counter(word for text in lines for word in text.split())
@@ -178,9 +173,7 @@ def _spell(
     corpus_lexicon: Path | None,
     bpe_text: Sequence[str],
 ) -> Spellings:
-    """Spell words in the units of ``config``; a BPE model that is not there yet is made from
-    ``bpe_text``.
-    """
+    """Spell words in the units of ``config``; a missing BPE model is trained on ``bpe_text``."""
     kind, size = parse_units(config.units)
     if kind == "phone":
         cmudict = cmudict_path(config.cmudict)
@@ -195,9 +188,7 @@ def _spell(
 
 
 def _needs(words: Iterable[str], spellings: Spellings) -> None:
-    """Refuse words of further text that the pieces cannot write: they were to be recognized,
-    always.
-    """
+    """Refuse words of further text that the pieces cannot spell."""
     if lost := sorted(set(words) - set(spellings.variants)):
         raise DataError(
             "the further text and the name lists",
@@ -240,9 +231,7 @@ def _write_lexicon(folder: Path, tokens: Sequence[str], variants: Pronunciations
 
 
 def _write_dev_lexicon(folder: Path, variants: Pronunciations, tokens: Sequence[str]) -> None:
-    """Write how words that only dev has are spelled: targets for the loss on dev, never words to
-    find.
-    """
+    """Write the spellings of words that only dev has: targets of the loss, in no graph."""
     usable = {word: [one for one in variants[word] if set(one) <= set(tokens)] for word in variants}
     write_text(folder / "dev_lexicon.txt", "".join(_entries(usable)))
 

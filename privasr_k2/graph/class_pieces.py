@@ -1,10 +1,9 @@
-"""The graph of a class LM from pieces, of which one can be replaced in seconds.
+"""The graph of a class LM from pieces, which can be replaced in seconds.
 
-The root model with its calls and the names of each class are composed with the lexicon,
-determinized and minimized apart, and joined at the delimiters. Behind ``#bPER`` neither words nor
-costs are pending, because disambiguation symbols have told the words by then: the state there has
-one arc, ``#xPER``, and the class's piece can take its place. Replacing a piece leaves all others as
-they are; only epsilon removal and the CTC topology are computed again.
+Root model with calls and names of each class are composed with the lexicon, determinized and
+minimized separately, and joined at delimiters. Behind ``#bPER`` neither words nor costs are
+pending, thanks to disambiguation symbols: the state there has one arc, ``#xPER``, and the class's
+piece replaces it. After replacing a piece only epsilon removal and CTC topology are computed again.
 """
 
 from __future__ import annotations
@@ -73,11 +72,10 @@ class Pieces:
 def compile_class_graph(
     lang: Lang, lm: ClassLm, config: ClassGraphConfig, *, place: str | Path
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The graphs of a class LM with their pieces, and what ``graph.yaml`` tells of them.
+    """The graphs of a class LM with their pieces, and the content of ``graph.yaml``.
 
     Raises:
-        GraphError: a class of the root model without names, one whose names the lexicon does not
-            have, or a graph beyond the limits of ``config``.
+        GraphError: a class without names that the lexicon has, or a graph beyond the limits.
     """
     laps, delimiters = Laps(), delimiters_of(lang, tuple(lm.sub_lms), config.unknown_names)
     check_classes(lm.root.words, delimiters.classes, str(place))
@@ -139,7 +137,7 @@ def names_piece(
     config: ClassGraphConfig,
     source: Path | None,
 ) -> Fst:
-    """The piece of one class's names, which messages say to be of the file ``source``."""
+    """The piece of one class's names; ``source`` is their file, for messages."""
     leave = delimiters.first + 2 * delimiters.classes.index(kind) + 1
     word_ids = class_word_ids(lang, delimiters)
     G, unknown = names_grammar(sub, kind, word_ids, leave=leave, source=source), None
@@ -165,19 +163,11 @@ def join(
     place: str | Path,
     with_tlg: bool = True,
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Both graphs of the pieces.
+    """Both graphs of the pieces, with ``num_states``, ``num_arcs``, ``classes`` and ``seconds``.
 
     Args:
-        pieces: root and classes.
-        lang: the language folder of all of them.
-        topology: ``standard`` or ``modified``.
-        described: what ``graph.yaml`` says of the classes.
-        laps: a clock.
-        place: for errors.
+        described: the classes' settings in ``graph.yaml``.
         with_tlg: whether to make the graph for Kaldi's decoders, too.
-
-    Returns:
-        The graphs and ``num_states``, ``num_arcs``, ``classes`` and ``seconds`` for ``graph.yaml``.
     """
     copies = {kind: _copies(pieces, kind) for kind in pieces.names}
     states = sum(n * pieces.names[kind].num_states for kind, n in copies.items())
@@ -205,7 +195,7 @@ def join(
 
 
 def joined(pieces: Pieces) -> Fst:
-    """The whole graph: each class's piece in the place of every state that stands for it."""
+    """The whole graph: each class's piece in place of every state that stands for it."""
     leaving = (pieces.first_label + 2 * n + 1 for n in range(len(pieces.names)))
     return splice(pieces.root, dict(zip(leaving, pieces.names.values())))
 
@@ -216,13 +206,10 @@ def _copies(pieces: Pieces, kind: str) -> int:
 
 
 def splice(fst: Fst, pieces: Mapping[int, Fst]) -> Fst:
-    """Put a copy of a piece in the place of each state of ``fst`` whose only arc has the piece's
-    label.
+    """Replace each state of ``fst`` whose only arc has a piece's label by a copy of the piece.
 
     Args:
-        fst: the whole.
-        pieces: by input labels. A piece's last state, which no arc leaves, stands for where the arc
-            leads.
+        pieces: by input labels. A piece's last state stands for the target of the replaced arc.
 
     Raises:
         RuntimeError: another arc leaves such a state, which is a defect.
@@ -295,22 +282,18 @@ def replace_names(
     with_tlg: bool,
     sources: Mapping[str, Path] | None = None,
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The graphs of a graph folder with other names in some classes, and what ``graph.yaml`` tells
-    of them.
-
-    It tells no source of the new names.
+    """The graphs of a folder with other names in some classes, and the new ``graph.yaml``.
 
     Args:
         folder: of :func:`compile_class_graph`'s graph.
-        lang: the language folder that it was compiled with.
-        names: for the classes that change.
-        with_tlg: whether to make the graph for Kaldi's decoders, too, which takes longer than all
-            the rest.
-        sources: files of ``names``, where they are such, for messages.
+        lang: the language folder of its compilation.
+        names: of the classes that change.
+        with_tlg: whether to make the graph for Kaldi's decoders, which takes longer than the rest.
+        sources: files of ``names``, for messages.
 
     Raises:
-        GraphError: a class that the graph does not have, another lexicon, or what
-            :func:`compile_class_graph` refuses.
+        GraphError: a class that the graph does not have, another lexicon, or an error of
+            :func:`compile_class_graph`.
     """
     laps = Laps()
     pieces, info = read_pieces(folder)

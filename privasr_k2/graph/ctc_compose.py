@@ -1,9 +1,7 @@
-"""H o LG: the CTC topology before an LG without epsilons, as arrays.
+"""H o LG: the CTC topology composed with an LG without epsilons, as arrays.
 
-The states of the whole are pairs: a state of LG and the token whose frames are being read, or the
-blank. After an arc with token n LG is in a state q and the topology in n, so that only tokens of
-arcs into q, and the blank, are paired with q. What leaves a pair follows from the topology
-(:func:`privasr_k2.graph.tlg.ctc_topology`) without a search.
+A state is a pair: a state q of LG and the current token, or the blank. Only tokens of arcs into q
+are paired with q, so that arcs follow from :func:`privasr_k2.graph.tlg.ctc_topology` directly.
 """
 
 from __future__ import annotations
@@ -98,7 +96,7 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
 
 
 def _distinct(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Different keys, all below ``size``, sorted, and the place of each key among them."""
+    """Different keys, all below ``size``, sorted, and the index of each key among them."""
     if size > _TABLE:
         found, place = np.unique(keys, return_inverse=True)
         return found, place.reshape(-1)  # numpy 2.0 gives it another shape

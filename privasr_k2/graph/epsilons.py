@@ -1,9 +1,8 @@
 """Removal of epsilons from LG, for the best path of each sequence of labels and words.
 
-Every sequence of epsilon arcs is put together with the arc before it or the one behind it,
-whichever makes fewer arcs [Mohri 2002, which takes the one behind]. Of several sequences between
-two states the cheapest of each sequence of words stays, so that homophones that go on alike are all
-kept.
+A sequence of epsilon arcs is joined to the arc before it or the one behind it, whichever makes
+fewer arcs [Mohri 2002, with the one behind]. Between two states the cheapest one for each sequence
+of words stays, which keeps all homophones.
 """
 
 from __future__ import annotations
@@ -25,13 +24,12 @@ _DEEPEST = 100  # epsilon arcs in a row; more are a circle
 class WordArcs:
     """A arcs without epsilons, sorted by source and label; any number of words on each.
 
-    State 0 is the start, the last state the end, which arcs with the label -1 lead to; these come
-    last.
+    State 0 is the start, the last state the end; arcs into it have the label -1.
 
     Args:
         sources, targets, labels: (A,) int32.
         scores: (A,) float32, ln P.
-        words: the words of all arcs, int32; those of arc a are ``words[splits[a]:splits[a + 1]]``.
+        words: int32, of arc a: ``words[splits[a]:splits[a + 1]]``.
         splits: (A + 1,) int32.
     """
 
@@ -97,7 +95,7 @@ class _Columns:
 
 @dataclass(frozen=True, eq=False)
 class _Arcs(_Columns):
-    """Arcs on the way: each has a string of words before its own word and one behind it."""
+    """Arcs with a string of words before their own word and one behind it."""
 
     sources: np.ndarray
     targets: np.ndarray
@@ -110,9 +108,7 @@ class _Arcs(_Columns):
 
 @dataclass(frozen=True, eq=False)
 class _Ways(_Columns):
-    """Pairs of states with nothing but epsilons between them: the least cost for a string of
-    words.
-    """
+    """Pairs of states joined by epsilons: the least cost of each string of words."""
 
     sources: np.ndarray
     targets: np.ndarray
@@ -124,11 +120,10 @@ def remove_epsilons(fst: Fst) -> WordArcs:
     """Remove label 0; each sequence of labels keeps its costs and words.
 
     Args:
-        fst: labels above 0 and epsilons; no circle of epsilons. States that lead nowhere are left
-            out.
+        fst: labels of 0 or more, no cycle of epsilons; dead states are left out.
 
     Raises:
-        RuntimeError: a circle of epsilons, which is a defect.
+        RuntimeError: a cycle of epsilons, which is a defect.
     """
     arcs, strings, end = _sounding(fst), _Strings(), fst.num_states
     into, out = (np.bincount(ends, minlength=end + 1) for ends in (arcs.targets, arcs.sources))
@@ -159,9 +154,7 @@ def remove_epsilons(fst: Fst) -> WordArcs:
 
 
 def _sounding(fst: Fst) -> _Arcs:
-    """Arcs with a label, and one with the label -1 to a state of its own wherever the graph
-    ends.
-    """
+    """Arcs with a label, and one with the label -1 to a new state from each final state."""
     arcs, ending = np.flatnonzero(fst.ilabels), np.flatnonzero(np.isfinite(fst.finals))
     none = np.zeros(len(arcs) + len(ending), dtype=np.int32)
     return _Arcs(
@@ -176,7 +169,7 @@ def _sounding(fst: Fst) -> _Arcs:
 
 
 def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> _Ways:
-    """All ways from states that ``begins`` tells to states that ``ends`` tells."""
+    """All ways between the states of two masks."""
     silent = np.flatnonzero(fst.ilabels == 0)
     sources, targets, words = fst.sources[silent], fst.targets[silent], fst.olabels[silent]
     costs, splits = fst.costs[silent].astype(np.float64), splits_of(sources, fst.num_states)
@@ -212,9 +205,7 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
 
 
 def _matches(values: np.ndarray, wanted: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each of ``wanted`` how many ``values`` (at most ``count``) equal it, and which, in
-    turn.
-    """
+    """For each of ``wanted`` the number of equal ``values`` (<= ``count``), and their indices."""
     sought = np.zeros(count + 1, dtype=bool)
     sought[wanted] = True
     places = np.flatnonzero(sought[values])
@@ -224,9 +215,7 @@ def _matches(values: np.ndarray, wanted: np.ndarray, count: int) -> tuple[np.nda
 
 
 def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
-    """Sorted, without states that nothing leaves or that the start does not reach; the start is
-    number 0.
-    """
+    """Sorted, without dead and unreachable states; the start is number 0."""
     if start:
         number = np.arange(end + 1, dtype=np.int32)
         number[[0, start]] = number[[start, 0]]
@@ -256,7 +245,6 @@ def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
 
 
 def _with_words(arcs: _Arcs, strings: _Strings) -> WordArcs:
-    """With the words of each arc in a row."""
     said, starts = strings.table()
     lengths = np.diff(starts)
     before, own = lengths[arcs.before], arcs.word > 0

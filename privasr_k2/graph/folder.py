@@ -18,7 +18,7 @@ _AGAIN = "compile the graph again"
 
 @dataclass(frozen=True)
 class FolderParts:
-    """The symbols of a graph folder and what ``graph.yaml`` says."""
+    """The symbols of a graph folder and the content of ``graph.yaml``."""
 
     tokens: tuple[str, ...]
     words: tuple[str, ...]
@@ -45,7 +45,7 @@ def read_folder(folder: Path) -> FolderParts:
     """The symbols and ``graph.yaml`` of a graph folder.
 
     Raises:
-        GraphError: no topology that is known, or another number of tokens than ``tokens.txt``.
+        GraphError: an unknown topology, or another number of tokens than ``tokens.txt``.
     """
     path = folder / INFO
     info = read_yaml(path)
@@ -59,9 +59,7 @@ def read_folder(folder: Path) -> FolderParts:
 
 
 def check_size(path: Path, info: dict[str, Any], *, num_states: int, num_arcs: int) -> None:
-    """Refuse a graph that ``graph.yaml`` does not describe, because it was compiled another time.
-
-    Its CTC topology would then be unknown.
+    """Refuse a graph of another compilation than ``graph.yaml``: its CTC topology is unknown.
 
     Raises:
         GraphError: other numbers of states or arcs.
@@ -81,9 +79,7 @@ def check_size(path: Path, info: dict[str, Any], *, num_states: int, num_arcs: i
 def check_labels(
     path: Path, *, largest_token: int, num_tokens: int, largest_word: int, num_words: int
 ) -> None:
-    """Refuse labels that are no token or no word.
-
-    k2 does not notice labels that the network lacks: it reads other memory.
+    """Refuse labels beyond tokens or words, for which k2 would read foreign memory.
 
     Raises:
         GraphError: the largest label is too large.
@@ -104,11 +100,9 @@ def check_outputs(
     """Refuse an acoustic model that the graph was not made for.
 
     Args:
-        graph: the graph.
         num_tokens: outputs of the model.
         tokens: their names; ``None`` where they are unknown.
-        topology: the CTC topology that the model's training summed over; ``None`` where it is
-            unknown.
+        topology: the CTC topology of the model's training; ``None`` where it is unknown.
         model: its folder, for the message.
 
     Raises:

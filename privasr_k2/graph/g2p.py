@@ -1,8 +1,6 @@
-"""Pronunciations of words that no lexicon has: espeak-ng's phonemes, mapped to the 39 phones of
-CMUdict.
+"""Pronunciations from espeak-ng's phonemes, mapped to the 39 phones of CMUdict.
 
-espeak-ng is a separate program under its own licence (GPL); it is only asked, through its C
-interface.
+espeak-ng is a separate program under the GPL, called through its C interface.
 """
 
 from __future__ import annotations
@@ -56,10 +54,7 @@ def arpabet_of_ipa(ipa: str) -> tuple[str, ...]:
 
 
 def espeak_pronunciations(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The phones of each word, by espeak-ng; words that it cannot say in English are left out.
-
-    About 30,000 words a second.
-    """
+    """The phones of each word, by espeak-ng; words that are not English to it are left out."""
     say = _espeak()
     # Of other scripts espeak-ng reads the letters' names ("Chinese letter").
     said = ((word, arpabet_of_ipa(say(word))) for word in words if _LATIN.fullmatch(word))

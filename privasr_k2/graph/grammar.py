@@ -17,10 +17,9 @@ class Grammar:
     """An acceptor; ``costs`` are -ln P. State 0 is the start.
 
     Args:
-        sources, targets, labels, costs: (A,) the arcs. The label of a back-off arc is the back-off
-            symbol.
-        finals: (S,) the cost of ending in each state, inf where that cannot be.
-        num_words: how many of the model's words are in the graph.
+        sources, targets, labels, costs: (A,) the arcs; back-off arcs have the back-off symbol.
+        finals: (S,) the cost of ending in each state, inf for none.
+        num_words: the model's words in the graph.
     """
 
     sources: np.ndarray
@@ -54,11 +53,10 @@ def grammar(
 ) -> Grammar:
     """A model as an acceptor: a state for each history, an arc for each n-gram and each back-off.
 
-    N-grams with a word that is not in ``word_ids`` (``<unk>`` among them) are left out: they could
-    never be recognized. Their probability is not given to the others.
+    N-grams with a word that is not in ``word_ids`` (``<unk>`` among them) are left out; their
+    probability is not given to the others.
 
     Args:
-        model: the n-gram model.
         word_ids: number of each word in ``words.txt``.
         backoff_label: the number of ``#0``.
         place: the model's file, for error messages.
@@ -112,9 +110,7 @@ def grammar(
 
 
 def _states(model: Arpa, speakable: np.ndarray, histories: np.ndarray) -> np.ndarray:
-    """(n + 1,) the nodes that need a state: they have arcs, or a back-off weight; the root
-    always.
-    """
+    """(n + 1,) the nodes that need a state: the root, and those with arcs or a back-off weight."""
     is_state = np.zeros(len(model.keys) + 1, dtype=bool)
     is_state[histories] = True
     is_state[1:] |= model.log10_backoffs != 0

@@ -1,12 +1,9 @@
 """HLG: CTC topology, lexicon and grammar as one graph for :mod:`privasr_k2.decoding.first_pass`.
 
-``LG = minimize(determinize(L o G))`` in the tropical semiring, so the best path of the graph is the
-best path of the grammar; the disambiguation symbols then become epsilons and are removed, because
-k2's search against acoustic scores takes label 0 for the blank; ``HLG = H o LG`` [Mohri et al.
-2002; Miao et al. 2015]. Both are done on arrays (:mod:`privasr_k2.graph.epsilons`,
-:mod:`privasr_k2.graph.ctc_compose`), in half of k2's time; k2's removal of epsilons also loses all
-but the likeliest of homophones that go on alike. From the same LG comes the TLG of
-:mod:`privasr_k2.graph.tlg`, for the other search.
+``LG = minimize(determinize(L o G))`` in the tropical semiring; its disambiguation symbols become
+epsilons and are removed, because k2's search takes label 0 for the blank; ``HLG = H o LG``
+[Mohri et al. 2002; Miao et al. 2015]. Both steps work on arrays (:mod:`privasr_k2.graph.epsilons`,
+:mod:`privasr_k2.graph.ctc_compose`); k2's epsilon removal would lose all but the best homophone.
 """
 
 from __future__ import annotations
@@ -55,9 +52,8 @@ class GraphConfig(Checked):
     """Settings of HLG; defaults in ``conf/common.yaml#graph``.
 
     Args:
-        ctc_topology: ``standard`` (a blank is needed between two equal tokens) or ``modified``
-            (fewer arcs).
-        max_states: the determinized LG may have so many states.
+        ctc_topology: ``standard`` (blank between equal tokens) or ``modified`` (fewer arcs).
+        max_states: bound on the states of the determinized LG.
     """
 
     ctc_topology: Annotated[str, one_of(*TOPOLOGIES)]
@@ -70,10 +66,9 @@ class Compiled:
 
     Args:
         HLG: for k2, with delimiters among its words.
-        TLG: for Kaldi's decoders; None where it was not asked for.
+        TLG: for Kaldi's decoders, if made.
         words: by their numbers, delimiters included.
-        pieces: the LG of a class LM in pieces, by the names of files in ``class_pieces``; else
-            none.
+        pieces: the pieces of a class LM's LG, by the names of files in ``class_pieces``.
     """
 
     HLG: WordArcs
@@ -87,13 +82,11 @@ class Graph:
     """A decoding graph with its symbols.
 
     Args:
-        folder: where it stands.
-        HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log, one an
-            arc); in a graph with classes also ragged ``symbols``, the words with the delimiters
-            between them.
+        HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log); with
+            classes also ragged ``symbols``, words and delimiters.
         tokens: the C outputs that an acoustic model must have.
-        words: the words by their numbers, delimiters included.
-        info: what ``graph.yaml`` says.
+        words: by their numbers, delimiters included.
+        info: content of ``graph.yaml``.
     """
 
     folder: Path
@@ -109,14 +102,14 @@ class Graph:
 
 
 class Laps:
-    """A clock that keeps and logs the seconds of each step."""
+    """A clock of steps."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._clock = time.perf_counter()
 
     def lap(self, name: str) -> None:
-        """A step that ends now."""
+        """Note and log the seconds of the step that ends now."""
         now = time.perf_counter()
         self.seconds[name], self._clock = round(now - self._clock, 2), now
         log.info("%s: %.1f s", name, self.seconds[name])
@@ -125,8 +118,8 @@ class Laps:
 def lexicon_openfst(lang: Lang) -> tuple[str, int]:
     """L with disambiguation symbols in OpenFst's text format, and the number of those symbols.
 
-    Symbol C lets the back-off symbol of the grammar pass; symbols C+1, C+2, ... end the
-    pronunciations that several words share, or that begin a longer one.
+    Symbol C passes the grammar's back-off symbol; symbols C+1, C+2, ... end pronunciations that
+    several words share or that begin a longer one.
     """
     token_ids, word_ids = lang.token_ids, lang.word_ids
     entries = [
@@ -163,15 +156,13 @@ def compose_lexicon_and_grammar(
     delimiters: ClassDelimiters | None = None,
     unknown: Grammar | None = None,
 ) -> kaldifst.StdVectorFst:
-    """LG, determinized and minimized, its disambiguation symbols still there.
+    """LG, determinized and minimized, with its disambiguation symbols.
 
     Args:
-        lang: the lexicon.
-        G: over its words and the delimiters behind them, which get labels of their own.
+        G: over words and the delimiters behind them.
         max_states: before minimization.
-        delimiters: those of the graph; none where there are no classes.
-        unknown: how ``<unk>`` sounds, the word in front of the delimiters; without it there is no
-            such word.
+        delimiters: of a graph with classes.
+        unknown: the loop of ``<unk>``, the word in front of the delimiters, if there is one.
 
     Raises:
         GraphError: nothing is left, or the graph grows beyond ``max_states``.
@@ -222,7 +213,7 @@ def compose_lexicon_and_grammar(
 def compile_graph(
     lang: Lang, model: Arpa, config: GraphConfig, *, model_path: Path
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The graphs, and what is worth knowing of them: topology, sizes, seconds of each step."""
+    """The graphs, and the content of ``graph.yaml``: topology, sizes, seconds of each step."""
     laps = Laps()
     G = grammar(model, lang.word_ids, backoff_label=len(lang.words) - 1, place=model_path)
     laps.lap("G")
@@ -246,9 +237,7 @@ def compile_graph(
 def finished(
     LG: Fst, lang: Lang, topology: str, laps: Laps, *, place: str | Path, with_tlg: bool = True
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Both graphs of an LG with disambiguation symbols; ``num_states``, ``num_arcs`` and
-    ``seconds``.
-    """
+    """Both graphs of an LG with disambiguation symbols; their sizes and the seconds of steps."""
     LG = tlg.silenced(LG, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
     TLG = None
     if with_tlg:
@@ -272,9 +261,7 @@ def finished(
 
 
 def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path) -> None:
-    """Write ``HLG.safetensors``, ``TLG.fst``, ``graph.yaml``, symbols and pieces, all or
-    nothing.
-    """
+    """Write a graph folder with symbols, ``graph.yaml`` and pieces, all or nothing."""
     from safetensors.numpy import save_file
 
     HLG = graphs.HLG

@@ -1,6 +1,4 @@
-"""The language folder: the tokens an acoustic model outputs, the words, and how they are
-spelled.
-"""
+"""The language folder: the tokens of an acoustic model, the words, and their spellings."""
 
 from __future__ import annotations
 
@@ -21,13 +19,10 @@ class Lang:
     """Content of a language folder.
 
     Args:
-        folder: where it stands.
         tokens: the C outputs of an acoustic model; token 0 is the blank.
-        words: the words, numbered from 0 (``<eps>``) to the last (``#0``, the back-off symbol).
-        pronunciations: the entries of the lexicon in its order, a word once for every variant.
-        dev_pronunciations: of words that only dev has. They serve as targets of the loss on dev,
-            whose course chooses checkpoints; no graph holds them, so that they cannot be
-            recognized.
+        words: numbered from 0 (``<eps>``) to the last (``#0``, the back-off symbol).
+        pronunciations: the entries of the lexicon in its order, one for each variant.
+        dev_pronunciations: of words that only dev has: targets of the loss on dev, in no graph.
     """
 
     folder: Path
@@ -84,7 +79,7 @@ def load_lang(folder: str | Path) -> Lang:
 
     Raises:
         GraphError: a missing first or last symbol, or a lexicon with unknown words or tokens.
-        DataError: a line of another shape, or text that is not UTF-8.
+        DataError: a malformed line, or text that is not UTF-8.
     """
     folder = Path(folder)
     tokens = read_symbols(folder / "tokens.txt")
@@ -137,12 +132,10 @@ def read_symbols(path: Path) -> tuple[str, ...]:
 
 
 def read_tokens(path: Path) -> list[str]:
-    """The tokens of a ``tokens.txt`` (``token number`` lines, numbered from 0 without a gap) in
-    their order.
+    """The tokens of a ``tokens.txt`` of a model trained elsewhere, in their order.
 
-    Whatever a model trained elsewhere calls number 0 (``<eps>`` in icefall's phone folders) is the
-    blank. Icefall's disambiguation symbols (``#0``, ``#1``, ...) at the end are no outputs and are
-    left out.
+    Token 0 is taken for the blank, whatever its name; disambiguation symbols (``#0``, ``#1``, ...)
+    at the end are left out.
     """
     tokens: list[str] = []
     for number, line in read_lines(path):
@@ -204,7 +197,7 @@ def read_lexicon(path: Path) -> list[tuple[int, str, tuple[str, ...]]]:
 def check_same_tokens(
     model_tokens: Sequence[str] | None, graph_tokens: Sequence[str], *, model: Path, graph: Path
 ) -> None:
-    """Refuse an acoustic model and a graph that were made for different tokens.
+    """Refuse an acoustic model and a graph of different tokens.
 
     Raises:
         GraphError: the first token in which they differ.

@@ -28,7 +28,7 @@ class Spellings:
     Args:
         tokens: all tokens but the blank, in their order.
         variants: the spellings of each word.
-        sources: how many words came from where.
+        sources: numbers of words by source.
     """
 
     tokens: tuple[str, ...]
@@ -39,7 +39,7 @@ class Spellings:
 def load_pronunciations(path: Path) -> Pronunciations:
     """A pronouncing dictionary, its variants together; ARPAbet vowels lose their stress digits.
 
-    What follows a token that begins with ``#`` is a comment, as in CMUdict.
+    A token that begins with ``#`` starts a comment, as in CMUdict.
 
     Raises:
         DataError: a word without tokens, or text that is not UTF-8.
@@ -66,7 +66,7 @@ def _without_stress(phone: str) -> str:
 
 
 def cmudict_path(setting: str) -> Path | None:
-    """Return CMUdict's path: ``auto`` is pocketsphinx's copy, ``none`` is none, else a path.
+    """CMUdict's path: ``auto`` is pocketsphinx's copy, ``none`` is none, else a path.
 
     Raises:
         ConfigError: there is none.
@@ -100,12 +100,12 @@ def spell_in_phones(
 ) -> Spellings:
     """Phones of words: from the corpus's own lexicon, then CMUdict, then espeak-ng.
 
-    The last two speak ARPAbet, so they only fill up a lexicon whose phones are ARPAbet too. Case
-    counts in the corpus's lexicon, whose words are those of the transcripts, and not in CMUdict.
+    The last two are ARPAbet, and are not used where the corpus's lexicon is not. Case counts in the
+    corpus's lexicon only.
 
     Args:
-        must: words that are needed, those of the training text, of further text and of name lists.
-        may: words that are left out where nobody knows how to say them.
+        must: words that need a pronunciation: of the training text, further text and name lists.
+        may: words that are left out without a pronunciation.
         g2p: ``espeak`` or ``none``.
 
     Raises:
@@ -152,8 +152,7 @@ def spell_in_characters(
 ) -> Spellings:
     """Each word as a mark of its start and its characters.
 
-    Words with a character that is not ``known`` (those of ``must``, where nothing is given) are
-    left out.
+    Words with a character outside of ``known`` (default: those of ``must``) are left out.
 
     >>> spell_in_characters(["ab"], ["ba", "x"]).variants
     {'ab': [('▁', 'a', 'b')], 'ba': [('▁', 'b', 'a')]}
@@ -208,10 +207,9 @@ def train_bpe(sentences: Iterable[str], size: int, model: Path) -> None:
 
 
 def spell_in_pieces(must: Iterable[str], may: Iterable[str], model: Path) -> Spellings:
-    """Each word as BPE pieces; words with characters of no training word are left out.
+    """Each word as BPE pieces; words with unknown characters are left out.
 
-    A model of upper-case pieces only, as icefall's of LibriSpeech, is given the words in upper
-    case.
+    For models of upper-case pieces only (icefall's of LibriSpeech) words are put in upper case.
     """
     import sentencepiece
 

@@ -1,16 +1,10 @@
-"""G of a class LM in pieces: the root model with a call and a return at each tag, and each class's
-names.
+"""G of a class LM in pieces: the root model with calls and returns at tags, and each class's names.
 
-Where the root model has an arc with a tag, the graph has ``#bPER`` (with the tag's cost) into a
-state that stands for the class's names, and ``#xPER`` out of it [turan2022, 2.2]. Both are symbols
-of their own for each class, which lexicon and grammar pass through: otherwise determinization of
-homophones inside and outside of names does not end. On the output side they stay and tell where
-names are (:mod:`privasr_k2.graph.class_delimiters`).
-
-After a name the root model goes on from its tag's own history: ``cut_history`` leaves one state for
-each class, so that its names stand in the graph once; else there is one for each history that a tag
-leads to. Both are what :class:`privasr_k2.lm.classes.ClassLm` computes with the same setting, but
-for the sum over readings, of which a graph has the best, and for the free back-off of graphs.
+An arc with a tag becomes ``#bPER`` (with the tag's cost) into a state for the class's names, and
+``#xPER`` out of it [turan2022, 2.2]. Distinct symbols keep determinization of homophones inside and
+outside of names finite, and mark names in the output (:mod:`privasr_k2.graph.class_delimiters`).
+With ``cut_history`` there is one such state a class, else one for each history behind a tag. Paths
+have the scores of :class:`privasr_k2.lm.classes.ClassLm` for their best reading, but for back-off.
 """
 
 from __future__ import annotations
@@ -47,9 +41,9 @@ class ClassGraphConfig(GraphConfig):
 
     Args:
         cut_history: whether the root model goes on from the tag alone after a name.
-        max_class_states: all copies of the classes' names may have so many states together in LG.
+        max_class_states: bound on the states of all copies of the classes' names in LG.
         unknown_names: ``none``, or ``phone_loop``: see :mod:`privasr_k2.graph.unknown_names`.
-        unknown_min_tokens: the loop's words have so many tokens at least.
+        unknown_min_tokens: tokens of the loop's shortest word.
     """
 
     cut_history: bool
@@ -65,9 +59,7 @@ def with_calls(
 
     Args:
         G: in which the arcs of class c have the label ``delimiters.first + 2 c``.
-        delimiters: of the classes.
         backoff_label: the number of ``#0``.
-        cut_history: as :class:`ClassGraphConfig`.
 
     Raises:
         GraphError: a class whose tag has no probability.
@@ -109,16 +101,14 @@ def names_grammar(
 ) -> Grammar:
     """A class's names as an acceptor; it ends with the class's second delimiter.
 
-    Names with words that ``word_ids`` does not have are left out, and the log says so. Their
-    probability is not given to the others.
+    Names with words that ``word_ids`` lacks are left out with a warning, and their probability is
+    not given to the others.
 
     Args:
-        sub: the names.
         name: of the class.
-        word_ids: number of each word that can be spoken; of ``<unk>`` where names that no list has
-            can be.
+        word_ids: number of each word of names, with ``<unk>`` for unlisted names.
         leave: the number of the class's second delimiter.
-        source: the file of ``sub``, whose lines messages name.
+        source: the file of ``sub``, for messages.
 
     Raises:
         GraphError: no name is left, or a class inside the class.
@@ -171,7 +161,7 @@ def _place(source: Path | None, word: str, name: str) -> str:
 
 
 def _mass(sub: SubLm, kept: np.ndarray) -> float:
-    """P(a name that takes none but these arcs)."""
+    """P(a name of these arcs only)."""
     ends, probs = np.exp(sub.finals), np.exp(sub.log_probs[kept])
     sources, targets = sub.sources[kept], sub.targets[kept]
     ending = ends
@@ -192,7 +182,7 @@ def delimited_words(word_ids: dict[str, int], delimiters: ClassDelimiters) -> di
 
 
 def check_classes(root_words: Collection[str], names: Collection[str], place: str) -> None:
-    """Refuse tags of the root model that no class of ``names`` stands for.
+    """Refuse tags of the root model without a class among ``names``.
 
     Raises:
         GraphError: with the first such tag.

@@ -1,6 +1,4 @@
-"""Transducers as arrays, and OpenFst's binary format (``const``, version 2), which Kaldi's tools
-read.
-"""
+"""Transducers as arrays, and OpenFst's binary format (``const``, version 2) of Kaldi's tools."""
 
 from __future__ import annotations
 
@@ -36,15 +34,13 @@ _ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("cost", "<f4"), ("target
 
 @dataclass(frozen=True, eq=False)
 class Fst:
-    """A transducer of S states and A arcs in the tropical semiring; costs are -ln P, label 0 is
-    epsilon.
+    """A transducer of S states and A arcs, tropical semiring; costs are -ln P, label 0 is epsilon.
 
     Args:
-        row_splits: (S + 1,) int64, the arcs of state s are ``row_splits[s]`` to ``row_splits[s + 1]
-            - 1``.
+        row_splits: (S + 1,) int64, state s has the arcs ``row_splits[s]:row_splits[s + 1]``.
         ilabels, olabels, targets: (A,) int32.
         costs: (A,) float32.
-        finals: (S,) float32, the cost of ending in each state, inf where that cannot be.
+        finals: (S,) float32, the cost of ending in each state, inf for none.
         start: the first state.
     """
 
@@ -85,7 +81,8 @@ class Fst:
     ) -> Fst:
         """A transducer from arcs in any order; those of a state keep theirs.
 
-        >>> loop = Fst.from_arcs(*np.array([[1, 0], [1, 1], [2, 3], [0, 4], [0, 0]]), np.array([np.inf, 0]))
+        >>> arcs = np.array([[1, 0], [1, 1], [2, 3], [0, 4], [0, 0]])
+        >>> loop = Fst.from_arcs(*arcs, np.array([np.inf, 0]))
         >>> loop.row_splits.tolist(), loop.ilabels.tolist()
         ([0, 1, 2], [3, 2])
         """

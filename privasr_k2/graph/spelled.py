@@ -1,6 +1,4 @@
-"""Words in token numbers, also those that no lexicon has: they are spelled with its characters or
-pieces.
-"""
+"""Words as token numbers, including words that the lexicon lacks."""
 
 from __future__ import annotations
 
@@ -16,11 +14,9 @@ if TYPE_CHECKING:
 
 
 def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Token numbers of words; those that the lexicon lacks are spelled with its characters or
-    pieces.
+    """Token numbers of words; those that the lexicon lacks are spelled in its characters or pieces.
 
-    A recognizer without a graph writes words that nobody has said, and a lexicon made of public
-    text lacks words that others say. Words that cannot be spelled are absent.
+    Words that cannot be spelled are absent.
     """
     known = lang.first_pronunciations
     wanted = set(words)

@@ -1,9 +1,7 @@
 """TLG: CTC topology, lexicon and grammar as one graph for Kaldi's decoders, without k2.
 
-``TLG = T o LG`` with the LG that HLG is made of too, its disambiguation symbols turned into
-epsilons and left
-there: Kaldi's search walks them [Miao et al. 2015]. Token number n has the label n + 1, because
-label 0 is epsilon there.
+``TLG = T o LG`` from the LG of HLG, its disambiguation symbols as epsilons, which Kaldi's search
+passes [Miao et al. 2015]. Token n has the label n + 1, since label 0 is epsilon.
 """
 
 from __future__ import annotations
@@ -41,12 +39,10 @@ class TokenGraph:
 
 
 def ctc_topology(num_tokens: int, topology: str) -> Fst:
-    """T, from labels of frames (token + 1) to tokens, as ``k2.ctc_topo`` defines the two
-    topologies.
+    """T, from labels of frames (token + 1) to tokens, as ``k2.ctc_topo`` defines the topologies.
 
-    State n is in token n, state 0 in the blank. ``standard``: from each state to each, so that
-    equal tokens need a blank between them; C*C arcs. ``modified``: a token ends in every frame that
-    it may end in, so that they need none, and 4 arcs a token.
+    State n is in token n, state 0 in the blank. ``standard``: arcs between all states, C*C, so that
+    equal tokens need a blank between them. ``modified``: none is needed, 4 arcs a token.
 
     >>> T = ctc_topology(2, "standard")
     >>> list(zip(T.sources.tolist(), T.targets.tolist(), T.ilabels.tolist(), T.olabels.tolist()))
@@ -120,11 +116,7 @@ def load_tlg(folder: str | Path) -> TokenGraph:
 
 
 def silenced(fst: Fst, *, num_tokens: int, backoff_word: int) -> Fst:
-    """Disambiguation symbols, labels from ``num_tokens`` on and the word ``backoff_word``, as
-    epsilons.
-
-    Words behind it are delimiters, which stay.
-    """
+    """Labels from ``num_tokens`` on and the word ``backoff_word`` as epsilons; delimiters stay."""
     return dataclasses.replace(
         fst,
         ilabels=np.where(fst.ilabels < num_tokens, fst.ilabels, 0).astype(np.int32),

@@ -67,10 +67,7 @@ def test_nothing_beside_something(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(targets, "_LARGEST_TABLE", largest)
         assert [
             part if isinstance(part, int) else part.tolist() for part in correct_words([], ["a"])
-        ] == [
-            [False],
-            1,
-        ]
+        ] == [[False], 1]
         found, errors = correct_words(["a", "b"], [])
         assert np.array_equal(found, np.zeros(0, dtype=bool)) and errors == 2
 
