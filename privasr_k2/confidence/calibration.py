@@ -119,7 +119,6 @@ def platt(scores: np.ndarray, correct: np.ndarray) -> Calibrator:
         share = targets.mean()
         weights = np.array([0.0, np.log(share / (1 - share))])
         log.warning(
-            "the scores of held-out words tell nothing of whether they are correct: train on more"
-            " words"
+            "the scores of held-out words do not tell correct from wrong: train on more words"
         )
     return Calibrator(PLATT, weights[:1], weights[1:])

@@ -150,14 +150,10 @@ class _Spans:
 def hypothesis_weights(hyps: Sequence[Hypothesis], settings: FeatureSettings) -> np.ndarray:
     """(H,) posteriors of the hypotheses of a list within it, from the first pass's scores."""
     lm_weight, insertion_penalty = settings.weights
-    totals = np.array(
-        [
-            h.am_score
-            + lm_weight * h.lm_scores.get(GRAPH, 0.0)
-            - insertion_penalty * len(h.words.split())
-            for h in hyps
-        ]
-    )
+    lm_scores = np.array([hyp.lm_scores.get(GRAPH, 0.0) for hyp in hyps])
+    num_words = np.array([len(hyp.words.split()) for hyp in hyps])
+    totals = np.array([hyp.am_score for hyp in hyps]) + lm_weight * lm_scores
+    totals -= insertion_penalty * num_words
     weights = np.exp(settings.nbest_scale * (totals - totals.max()))
     return weights / weights.sum()
 

@@ -146,8 +146,7 @@ def select(found: WordFeatures, names: Sequence[str], place: Path) -> np.ndarray
     """
     if missing := [name for name in names if name not in found.names]:
         way_out = (
-            "give the scores, times or confidences that the model was trained with, or train it"
-            " without"
+            "give the scores, times or confidences of the model's training, or train it without"
         )
         raise DataError(
             place, f"the features {' '.join(names)}", f"no {' '.join(missing)}", way_out
@@ -191,12 +190,9 @@ def check_unseen(lists: NbestLists, trained_on: np.ndarray) -> None:
     seen = np.isin(hashes_of(nbest.id for nbest in lists.lists), trained_on)
     if seen.any():
         first = lists.lists[int(seen.argmax())].id
-        raise DataError(
-            lists.lines[first],
-            "utterances that the confidence model was not trained on",
-            f"{int(seen.sum())} of {len(seen)} that it was, {first} the first",
-            "give lists of other utterances, or train the model on others",
-        )
+        expected = "utterances that the confidence model was not trained on"
+        found = f"{int(seen.sum())} of {len(seen)} that it was, {first} the first"
+        raise DataError(lists.lines[first], expected, found, "give lists of other utterances")
 
 
 def with_confidences(lists: NbestLists, confidences: np.ndarray) -> Iterator[NbestList]:
@@ -230,13 +226,9 @@ def train_model(
     """
     for examples in (train, held_out):
         if examples is not None and len(np.unique(examples.correct)) < 2:
-            raise DataError(
-                examples.place,
-                "correct and wrong words",
-                "words of one kind only",
-                "give more utterances; recipe rescore does without confidences by --confidence"
-                " false",
-            )
+            expected, found = "correct and wrong words", "words of one kind only"
+            way_out = "give more utterances; recipe rescore: --confidence false"
+            raise DataError(examples.place, expected, found, way_out)
     network, scorer = None, _own
     if config.classifier == NETWORK:
         network = _network(config, train, np.ones(len(train.correct), dtype=bool))
@@ -269,16 +261,9 @@ def _own(features: np.ndarray) -> np.ndarray:
 def _network(config: ConfidenceConfig, train: Examples, kept: np.ndarray) -> ConfidenceNetwork:
     from privasr_k2.confidence.network import train_network
 
-    return train_network(
-        train.features[kept],
-        train.correct[kept],
-        hidden=config.hidden,
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        lr=config.lr,
-        weight_decay=config.weight_decay,
-        seed=config.seed,
-    )
+    names = ("hidden", "epochs", "batch_size", "lr", "weight_decay", "seed")
+    settings: dict[str, Any] = {name: getattr(config, name) for name in names}
+    return train_network(train.features[kept], train.correct[kept], **settings)
 
 
 def _cross_fitted(config: ConfidenceConfig, train: Examples) -> np.ndarray:
@@ -349,11 +334,8 @@ def load_model(folder: Path) -> ConfidenceModel:
             tensors[name].numpy() for name in ("calibrator/x", "calibrator/y", TRAINED_ON)
         )
         kind, classifier = str(plain["calibration"]), str(plain["classifier"])
-        if (
-            kind not in calibration.KINDS
-            or kind == calibration.AUTO
-            or classifier not in (NETWORK, OWN)
-        ):
+        kinds = set(calibration.KINDS) - {calibration.AUTO}
+        if kind not in kinds or classifier not in (NETWORK, OWN):
             raise ValueError(f"calibration: {kind}, classifier: {classifier}")
         calibrator = Calibrator(kind, x, y)
         network = None

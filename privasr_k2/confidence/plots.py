@@ -28,14 +28,8 @@ def reliability_plot(results: Sequence[SystemResult], path: Path) -> None:
         above.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle="--")
         for result in results:
             bins = result.reliability
-            above.plot(
-                bins.confidence,
-                bins.correct,
-                marker="o",
-                markersize=3,
-                linewidth=1,
-                label=result.system,
-            )
+            style = {"marker": "o", "markersize": 3, "linewidth": 1, "label": result.system}
+            above.plot(bins.confidence, bins.correct, **style)
             below.plot(bins.confidence, bins.words, marker="o", markersize=2, linewidth=1)
         above.set(ylabel="share of correct words", xlim=(0, 1), ylim=(0, 1), title=results[0].group)
         above.legend(frameon=False, loc="upper left")

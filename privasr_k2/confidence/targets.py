@@ -53,11 +53,9 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
         DataError: no list has a reference.
     """
     if not any(nbest.ref for nbest in lists.lists):
+        expected = "references, to tell correct words from wrong ones"
         raise DataError(
-            lists.place,
-            "references, to tell correct words from wrong ones",
-            "none",
-            "give import_nbest the references: --in-cuts",
+            lists.place, expected, "none", "give import_nbest the references: --in-cuts"
         )
     names = tuple(sorted({nbest.speaker for nbest in lists.lists}))
     numbers = {name: number for number, name in enumerate(names)}

@@ -16,14 +16,13 @@ import numpy as np
 
 from privasr_k2.decoding.acyclic import Dag, grouped
 from privasr_k2.decoding.word_lattices import WordLattice
-from privasr_k2.ragged import items_of, splits_of
+from privasr_k2.ragged import Columns, items_of, splits_of
 
 # Residuals that differ by less are the same; beams are widened by it.
 _DELTA = 2.0**-16
 # Ways without words, for each state that is allowed: what step 1 may take.
 _WAYS = 100
 _ODD = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
-_FIELDS = ("sources", "targets", "words", "costs", "scores")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class CompactLattice:
 
 
 @dataclass(frozen=True, eq=False)
-class _Arcs:
+class _Arcs(Columns):
     """Arcs with costs (M,) and scores (M, 2), acoustic and LM's."""
 
     sources: np.ndarray
@@ -51,10 +50,6 @@ class _Arcs:
     words: np.ndarray
     costs: np.ndarray
     scores: np.ndarray
-
-    def take(self, which: np.ndarray) -> _Arcs:
-        """Some of the arcs."""
-        return _Arcs(*(getattr(self, name)[which] for name in _FIELDS))
 
     def after(self, sources: np.ndarray, costs: np.ndarray, scores: np.ndarray) -> _Arcs:
         """The same arcs with a way from ``sources`` before them."""
@@ -86,10 +81,7 @@ def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compac
 def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray, int]:
     """Arcs within the beam with at most one word each, the frames of states, the final state."""
     kept = np.flatnonzero(lattice.excess <= beam)
-    sources, targets = (
-        lattice.sources[kept].astype(np.int64),
-        lattice.targets[kept].astype(np.int64),
-    )
+    sources, targets = (ends[kept].astype(np.int64) for ends in (lattice.sources, lattice.targets))
     frames = Dag(lattice.final + 1, sources, targets).levels
     into_final = targets == lattice.final
     if into_final.any() and (lattice.labels[kept[into_final]] < 0).all():
@@ -111,10 +103,8 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
     words = np.zeros(len(arc), dtype=np.int64)
     words[np.repeat(counts, links) > 0] = link_words
     costs = np.where(is_first, lattice.costs[kept][arc], 0.0)
-    scores = (
-        np.stack((lattice.am_scores[kept], lattice.lm_scores[kept]), axis=1)[arc]
-        * is_first[:, None]
-    )
+    scores = np.stack((lattice.am_scores[kept], lattice.lm_scores[kept]), axis=1)[arc]
+    scores = scores * is_first[:, None]
     frames = np.concatenate((frames, frames[targets[arc[~is_last]]]))
     return _Arcs(starts, ends, words, costs, scores), frames, lattice.final
 
@@ -138,21 +128,21 @@ def _without_epsilons(
     for here_arcs in reached:
         if not here_arcs:
             continue
-        now = _best(_joined(here_arcs))
+        now = _best(_Arcs.joined(here_arcs))
         here_arcs.clear()
         num_ways += len(now.targets)
         if max_ways is not None and num_ways > max_ways:
             return None
         at, leaving = items_of(starts, now.targets)
-        through = arcs.take(order[leaving]).after(now.sources[at], now.costs[at], now.scores[at])
-        through = through.take(come[anchors[through.sources]] + through.costs <= beam)
+        through = arcs[order[leaving]].after(now.sources[at], now.costs[at], now.scores[at])
+        through = through[come[anchors[through.sources]] + through.costs <= beam]
         silent = np.flatnonzero(through.words == 0)
         for later, here in grouped(levels[through.targets[silent]]):
-            reached[later].append(through.take(silent[here]))
-        with_words, ended = through.take(through.words > 0), now.take(now.targets == final)
+            reached[later].append(through[silent[here]])
+        with_words, ended = through[through.words > 0], now[now.targets == final]
         ways.append(replace(with_words, targets=number[with_words.targets]))
         ways.append(replace(ended, targets=np.full(len(ended.targets), len(anchors))))
-    return anchors, _best(_joined(ways))
+    return anchors, _best(_Arcs.joined(ways))
 
 
 def _deterministic(
@@ -160,10 +150,8 @@ def _deterministic(
 ) -> CompactLattice | None:
     """Subsets of the R + 1 states of sorted ``arcs``, level by level."""
     final = len(frames) - 1
-    levels, starts = (
-        Dag(final + 1, arcs.sources, arcs.targets).levels,
-        splits_of(arcs.sources, final + 1),
-    )
+    levels = Dag(final + 1, arcs.sources, arcs.targets).levels
+    starts = splits_of(arcs.sources, final + 1)
     # What waits for a level: arcs, the best total up to their ends, and the members of the subsets
     # there.
     waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [
@@ -180,7 +168,6 @@ def _deterministic(
         _, first, state = np.unique(
             _digests(members, len(totals)), return_index=True, return_inverse=True
         )
-        state = state.reshape(-1)  # numpy 2.0 gives it another shape
         come = np.full(len(first), np.inf)
         np.minimum.at(come, state, totals)
         taken.append(replace(into, targets=num_states + state))
@@ -194,20 +181,20 @@ def _deterministic(
         if (members.targets == final).any():
             last = num_states + int(subset[members.targets == final][0])
         at, leaving = items_of(starts, members.targets)
-        onward = arcs.take(leaving).after(subset[at], members.costs[at], members.scores[at])
-        onward = _best(onward.take(come[onward.sources] + onward.costs <= beam))
+        onward = arcs[leaving].after(subset[at], members.costs[at], members.scores[at])
+        onward = _best(onward[come[onward.sources] + onward.costs <= beam])
         out, away = _subsets(onward)
         at_level = np.full(len(out.sources), len(levels))
         np.minimum.at(at_level, away.sources, levels[away.targets])
         totals = come[out.sources] + out.costs
         out = replace(out, sources=num_states + out.sources)
         for later, here in grouped(at_level):
-            waiting[later].append((out.take(here), totals[here], _of_arcs(away, here, len(totals))))
+            waiting[later].append((out[here], totals[here], _of_arcs(away, here, len(totals))))
         num_states += len(first)
         if max_states is not None and num_states > max_states:
             return None
-    determinized = _joined(taken)
-    return _trimmed(determinized.take(determinized.sources >= 0), np.concatenate(ends), last)
+    determinized = _Arcs.joined(taken)
+    return _trimmed(determinized[determinized.sources >= 0], np.concatenate(ends), last)
 
 
 def _subsets(onward: _Arcs) -> tuple[_Arcs, _Arcs]:
@@ -215,7 +202,7 @@ def _subsets(onward: _Arcs) -> tuple[_Arcs, _Arcs]:
     same = (onward.sources[1:] == onward.sources[:-1]) & (onward.words[1:] == onward.words[:-1])
     arc = np.cumsum(np.append(True, ~same)[: len(onward.words)]) - 1
     order = np.lexsort((onward.costs, arc))
-    best = onward.take(order[np.flatnonzero(np.diff(arc[order], prepend=-1))])
+    best = onward[order[np.flatnonzero(np.diff(arc[order], prepend=-1))]]
     costs, scores = onward.costs - best.costs[arc], onward.scores - best.scores[arc]
     return best, replace(onward, sources=arc, costs=costs, scores=scores)
 
@@ -236,8 +223,8 @@ def _trimmed(arcs: _Arcs, frames: np.ndarray, final: int) -> CompactLattice:
     """Without what does not lead to the final state, which becomes the last."""
     dag = Dag(len(frames), arcs.sources, arcs.targets)
     leads = np.isfinite(dag.best_to(final, np.zeros(len(arcs.words))))
-    number, arcs = np.cumsum(leads) - 1, arcs.take(leads[arcs.targets])
-    arcs = arcs.take(np.lexsort((arcs.words, arcs.sources)))
+    number, arcs = np.cumsum(leads) - 1, arcs[leads[arcs.targets]]
+    arcs = arcs[np.lexsort((arcs.words, arcs.sources))]
     sources, targets = number[arcs.sources], number[arcs.targets]
     return CompactLattice(
         frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1]
@@ -255,18 +242,14 @@ def _best(arcs: _Arcs) -> _Arcs:
     words, targets = (int(values.max(initial=0)) + 1 for values in (arcs.words, arcs.targets))
     key = (arcs.sources * words + arcs.words) * targets + arcs.targets
     order = np.lexsort((arcs.costs, key))
-    return arcs.take(order[np.flatnonzero(np.diff(key[order], prepend=-1))])
-
-
-def _joined(parts: Sequence[_Arcs]) -> _Arcs:
-    return _Arcs(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
+    return arcs[order[np.flatnonzero(np.diff(key[order], prepend=-1))]]
 
 
 def _of_arcs(members: _Arcs, chosen: np.ndarray, num: int) -> _Arcs:
     """The members of some of ``num`` arcs, renumbered in the order of ``chosen``."""
     number = np.full(num, -1)
     number[chosen] = np.arange(len(chosen))
-    members = members.take(number[members.sources] >= 0)
+    members = members[number[members.sources] >= 0]
     return replace(members, sources=number[members.sources])
 
 
@@ -276,8 +259,5 @@ def _side_by_side(
     """Arcs, totals and members of several parts, the arcs numbered through."""
     offsets = np.cumsum([0, *(len(totals) for _, totals, _ in parts)])
     members = [replace(m, sources=m.sources + offset) for (_, _, m), offset in zip(parts, offsets)]
-    return (
-        _joined([a for a, _, _ in parts]),
-        np.concatenate([t for _, t, _ in parts]),
-        _joined(members),
-    )
+    into, totals, _ = zip(*parts)
+    return _Arcs.joined(into), np.concatenate(totals), _Arcs.joined(members)

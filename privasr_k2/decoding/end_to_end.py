@@ -12,7 +12,7 @@ from annotated_types import Le, MinLen
 
 from privasr_k2.constraints import Count, Natural, Positive
 from privasr_k2.decoding.hyps import Hyp, Record
-from privasr_k2.decoding.jobs import ShareConfig, recognized
+from privasr_k2.decoding.jobs import ShareConfig, facts_of, recognized
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lexicon import WORD_START
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
@@ -54,11 +54,9 @@ def prepare(model: Recognizer, folder: Path, config: EndToEndConfig) -> None:
         DataError: no token begins a word: phones need a graph.
     """
     if model.tokens is None or not any(token.startswith(WORD_START) for token in model.tokens):
+        expected = f"tokens that begin words with {WORD_START}"
         raise DataError(
-            folder,
-            f"tokens that begin words with {WORD_START}",
-            "none",
-            "train with --units char or bpe_N, or decode with a graph",
+            folder, expected, "none", "train with --units char or bpe_N, or use a graph"
         )
     if config.ctc_weight >= 0 and hasattr(model, "ctc_weight"):
         model.ctc_weight = config.ctc_weight
@@ -90,23 +88,16 @@ def decode_e2e(
         features: torch.Tensor, lengths: torch.Tensor, batch: Sequence[Cut]
     ) -> list[list[Found] | None]:
         longest = [int(np.ceil(cut.duration * config.tokens_per_second)) for cut in batch]
-        lists = nbest(
-            model,
-            features,
-            lengths,
-            torch.tensor(longest),
-            beam=config.beam,
-            num_paths=config.num_paths,
-        )
+        beams = {"beam": config.beam, "num_paths": config.num_paths}
+        lists = nbest(model, features, lengths, torch.tensor(longest), **beams)
         return [texts_of or None for texts_of in lists]
 
     for cut, texts_of in recognized(recognize, cuts, config, device):
-        supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
-        about = (cut.id, part, supervision.speaker or "", supervision.text or "", texts_of is None)
+        facts = *facts_of(cut), texts_of is None
         texts = in_words(texts_of or (), model.tokens or ())
         hyps = tuple(best_hyp(texts, penalty) for penalty in config.insertion_penalties)
         ranked = tuple(Hypothesis(rank, *fields, {}) for rank, fields in enumerate(texts, start=1))
-        yield Record(*about, hyps), NbestList(*about, ranked)
+        yield Record(*facts, hyps), NbestList(*facts, ranked)
 
 
 def in_words(found: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:
@@ -124,7 +115,9 @@ def best_hyp(texts: Sequence[tuple[str, float]], insertion_penalty: float) -> Hy
     >>> best_hyp([("a", -1.0), ("a b", -1.5)], -1.0).words
     'a b'
     """
-    words, score = max(
-        texts, key=lambda one: one[1] - insertion_penalty * len(one[0].split()), default=("", 0.0)
-    )
+
+    def total(text: tuple[str, float]) -> float:
+        return text[1] - insertion_penalty * len(text[0].split())
+
+    words, score = max(texts, key=total, default=("", 0.0))
     return Hyp(0.0, insertion_penalty, words, score, 0.0)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,10 +53,8 @@ class SearchConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.min_active_states > self.max_active_states:
-            raise ValueError(
-                "min_active_states must be from 0 to max_active_states, got"
-                f" {self.min_active_states}"
-            )
+            found = self.min_active_states
+            raise ValueError(f"min_active_states must be from 0 to max_active_states, got {found}")
 
 
 class FirstPass(ABC, Generic[G]):
@@ -82,12 +81,8 @@ class FirstPass(ABC, Generic[G]):
     def check_log_probs(self, log_probs: torch.Tensor) -> None:
         """Refuse (N, T, C) log-probabilities where C is not the number of the graph's tokens."""
         if log_probs.shape[-1] != len(self.graph.tokens):
-            raise GraphError(
-                self.graph.folder,
-                f"{len(self.graph.tokens)} outputs",
-                str(log_probs.shape[-1]),
-                "use the graph's model",
-            )
+            expected, found = f"{len(self.graph.tokens)} outputs", str(log_probs.shape[-1])
+            raise GraphError(self.graph.folder, expected, found, "use the graph's model")
 
     @abstractmethod
     def decode(
@@ -117,11 +112,9 @@ class Decoder(FirstPass[Graph]):
     def __init__(self, graph: Graph, config: SearchConfig) -> None:
         super().__init__(graph, config)
         if config.backend != "k2":
+            expected = "backend=k2 for what needs lattices, such as N-best lists"
             raise ConfigError(
-                f"backend={config.backend}",
-                "backend=k2 for what needs lattices, such as N-best lists",
-                config.backend,
-                "--set backend=k2; the other back end finds the best words only",
+                f"backend={config.backend}", expected, config.backend, "--set backend=k2"
             )
         import k2
 
@@ -145,11 +138,8 @@ class Decoder(FirstPass[Graph]):
         """As :meth:`FirstPass.decode`."""
         results: list[tuple[Hyp, ...] | None] = [None] * len(lengths)
         for utterances, lattice in self.lattices(log_probs, lengths):
-            columns = [
-                self._best(lattice, w, p)
-                for w in self.config.lm_weights
-                for p in self.config.insertion_penalties
-            ]
+            points = itertools.product(self.config.lm_weights, self.config.insertion_penalties)
+            columns = [self._best(lattice, *point) for point in points]
             for row, utterance in enumerate(utterances):
                 hyps = [column[row] for column in columns]
                 if all(hyp is not None for hyp in hyps):
@@ -166,11 +156,8 @@ class Decoder(FirstPass[Graph]):
         """
         self.check_log_probs(log_probs)
         # k2 wants the longest first, and no empty ones.
-        by_length = [
-            n
-            for n in lengths.cpu().argsort(descending=True, stable=True).tolist()
-            if lengths[n] > 0
-        ]
+        longest_first = lengths.cpu().argsort(descending=True, stable=True).tolist()
+        by_length = [row for row in longest_first if lengths[row] > 0]
         if by_length:
             yield by_length, self.lattice(log_probs, lengths, by_length)
 
@@ -186,13 +173,11 @@ class Decoder(FirstPass[Graph]):
         import torch
 
         segments = torch.tensor([[n, 0, int(lengths[n])] for n in utterances], dtype=torch.int32)
+        names = ("search_beam", "output_beam", "min_active_states", "max_active_states")
         lattice = k2.intersect_dense_pruned(
             self._search_graph,
             k2.DenseFsaVec(log_probs.detach().float().contiguous(), segments),
-            search_beam=self.config.search_beam,
-            output_beam=self.config.output_beam,
-            min_active_states=self.config.min_active_states,
-            max_active_states=self.config.max_active_states,
+            **{name: getattr(self.config, name) for name in names},
         )
         lattice.am_scores = lattice.scores - self.config.search_lm_weight * lattice.lm_scores
         spoken = k2.RaggedTensor(lattice.aux_labels.shape, (lattice.aux_labels.values > 0).float())

@@ -50,12 +50,8 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         try:
             import kaldi_decoder
         except ImportError as error:
-            raise ConfigError(
-                "backend=kaldi",
-                "kaldi_decoder",
-                str(error),
-                "install kaldi-decoder, or set backend=k2",
-            ) from error
+            way_out = "install kaldi-decoder, or set backend=k2"
+            raise ConfigError("backend=kaldi", "kaldi_decoder", str(error), way_out) from error
         self._options = kaldi_decoder.FasterDecoderOptions(
             beam=config.search_beam,
             max_active=config.max_active_states,
@@ -90,12 +86,10 @@ class KaldiDecoder(FirstPass[TokenGraph]):
             self._ready = None  # before the next graph is made: one at a time in memory
             (lm_weight, insertion_penalty), TLG = point, self.graph.TLG
             ends = np.isfinite(TLG.finals)
+            costs = lm_weight * TLG.costs + insertion_penalty * self._spoken
+            finals = np.where(ends, lm_weight * np.where(ends, TLG.finals, 0), np.inf)
             weighted = dataclasses.replace(
-                self._numbered,
-                costs=(lm_weight * TLG.costs + insertion_penalty * self._spoken).astype(np.float32),
-                finals=np.where(ends, lm_weight * np.where(ends, TLG.finals, 0), np.inf).astype(
-                    np.float32
-                ),
+                self._numbered, costs=costs.astype(np.float32), finals=finals.astype(np.float32)
             )
             fst = weighted.to_kaldifst()
             # Kept beside its search, which only points to it.
@@ -108,9 +102,8 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         import kaldifst
 
         search.decode(kaldi_decoder.DecodableCtc(np.ascontiguousarray(scores)))
-        if (
-            not search.reached_final()
-        ):  # get_best_path would then take a path that stops inside a word
+        # get_best_path would take a path that stops inside a word.
+        if not search.reached_final():
             return None
         _, best = search.get_best_path()
         _, _, numbers, _ = kaldifst.get_linear_symbol_sequence(best)

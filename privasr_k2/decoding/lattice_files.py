@@ -20,13 +20,8 @@ _FORMAT = "privasr_k2 lattices 1"
 _AGAIN = "decode again with --out-lattices"
 _TOLD = ("id", "part", "speaker", "ref", "beam")
 _OF_STATES = {"seconds": np.float64}
-_OF_ARCS = {
-    "sources": np.int32,
-    "targets": np.int32,
-    "words": np.int32,
-    "am_scores": np.float64,
-    "lm_scores": np.float64,
-}
+_OF_ARCS = dict.fromkeys(("sources", "targets", "words"), np.int32)
+_OF_ARCS |= dict.fromkeys(("am_scores", "lm_scores"), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +48,10 @@ def write_lattices(
     written = list(lattices)
     arrays = {
         name: np.concatenate(
-            [getattr(lattice, name) for lattice in written] or [np.zeros(0)]
-        ).astype(kind)
+            [np.zeros(0), *(getattr(lattice, name) for lattice in written)],
+            dtype=kind,
+            casting="unsafe",
+        )
         for name, kind in (_OF_STATES | _OF_ARCS).items()
     }
     arrays["state_splits"] = np.cumsum(
@@ -87,21 +84,13 @@ def read_lattices(folder: Path) -> Lattices:
         lattices, words, weights = _read(path)
         if common is not None and common != (words, weights):
             differing = "words" if common[0] != words else f"weights, {tuple(weights)}"
-            raise DataError(
-                path,
-                f"the words and weights of the other files of {folder}",
-                f"other {differing}",
-                _AGAIN,
-            )
+            expected = f"the words and weights of the other files of {folder}"
+            raise DataError(path, expected, f"other {differing}", _AGAIN)
         common = words, weights
         for lattice in lattices:
             if lattice.id in by_id:
-                raise DataError(
-                    path,
-                    "every utterance once",
-                    f"{lattice.id} again, which {places[lattice.id]} has",
-                    _AGAIN,
-                )
+                found = f"{lattice.id} again, which {places[lattice.id]} has"
+                raise DataError(path, "every utterance once", found, _AGAIN)
             by_id[lattice.id], places[lattice.id] = lattice, path
     if common is None or not by_id:
         raise DataError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privasr_k2.decoding.jobs import DecodeConfig, search_cuts
+from privasr_k2.decoding.jobs import DecodeConfig, facts_of, search_cuts
 from privasr_k2.decoding.lattices import Found, Lattice, LatticeConfig, LatticeSearch
 from privasr_k2.decoding.nbest_jobs import SubsamplingModel
 
@@ -44,11 +44,12 @@ def lattice_cuts(
         yield lattice
     log.info("%d lattices, %d states and %d arcs", number, states, arcs)
     if limited:
-        log.warning(
-            "%d lattices hold less than the beam of %g, since they would have had more than max_states=%d: "
-            "%s; raise max_states, or lower the beam",
-            len(limited), config.beam, config.max_states, " ".join(limited[:_LISTED]),
-        )  # fmt: skip
+        message = (
+            "%d lattices hold less than the beam of %g, since they would have had more than"
+            " max_states=%d: %s; raise max_states, or lower the beam"
+        )
+        listed = " ".join(limited[:_LISTED])
+        log.warning(message, len(limited), config.beam, config.max_states, listed)
 
 
 def lattice_of(cut: Cut, found: Found | None, subsampling: int, beam: float) -> Lattice:
@@ -58,16 +59,13 @@ def lattice_of(cut: Cut, found: Found | None, subsampling: int, beam: float) -> 
         subsampling: input frames per output frame.
         beam: of the configuration, for an empty lattice.
     """
-    supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
-    about = (cut.id, part, supervision.speaker or "", supervision.text or "")
     if found is None:
         none, no_scores = np.zeros(0, dtype=np.int32), np.zeros(0)
-        return Lattice(*about, beam, no_scores, none, none, none, no_scores, no_scores)
+        return Lattice(*facts_of(cut), beam, no_scores, none, none, none, no_scores, no_scores)
     arrays = found.arrays
     seconds = np.minimum(arrays.frames * (subsampling * cut.frame_shift), cut.duration)
     sources, targets, words = (
         values.astype(np.int32) for values in (arrays.sources, arrays.targets, arrays.words)
     )
-    return Lattice(
-        *about, found.beam, seconds, sources, targets, words, arrays.am_scores, arrays.lm_scores
-    )
+    arcs = sources, targets, words, arrays.am_scores, arrays.lm_scores
+    return Lattice(*facts_of(cut), found.beam, seconds, *arcs)

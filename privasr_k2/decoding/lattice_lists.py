@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from privasr_k2.decoding.jobs import JobConfig
 from privasr_k2.decoding.lattice_files import Lattices
 from privasr_k2.decoding.lattice_lms import SteppingLm
 from privasr_k2.decoding.lattice_rescoring import LatticeSearchConfig, Rescored, rescore
@@ -24,28 +25,14 @@ _LISTED = 10
 
 
 @dataclass(frozen=True)
-class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
+class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig, JobConfig):
     """Search, lists and jobs of rescoring; defaults in ``conf/rescore.yaml#rescore_lattices``.
 
     Args:
         name: of the LM in lists, tables and weights; empty for that of its folder or file.
-        job, num_jobs: this job, from 1, of so many.
     """
 
     name: str
-    job: int
-    num_jobs: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.job <= self.num_jobs:
-            raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
-
-    def nbest(self) -> NbestConfig:
-        """The settings of the lists."""
-        return NbestConfig(
-            **{field.name: getattr(self, field.name) for field in fields(NbestConfig)}
-        )
 
 
 def rescored_lists(
@@ -61,27 +48,24 @@ def rescored_lists(
         DataError: words that an LM without ``<unk>`` does not have.
     """
     if name == GRAPH:
-        raise ConfigError(
-            "name",
-            f"one other than {GRAPH}, that of the first pass's scores",
-            name,
-            "choose one: --set name=",
-        )
+        expected = f"one other than {GRAPH}, that of the first pass's scores"
+        raise ConfigError("name", expected, name, "choose one: --set name=")
     _check_words(lattices, lm)
     share = lattices.lattices[config.job - 1 :: config.num_jobs]
     states = limited = 0
-    for lattice, rescored in zip(
-        share, rescore(share, lattices.words, lm, lattices.weights, config)
-    ):
+    found = rescore(share, lattices.words, lm, lattices.weights, config)
+    for lattice, rescored in zip(share, found):
         nbest = rescored_list(lattice, rescored, name, lattices.words, lattices.weights, config)
         if rescored is not None:
             states += rescored.lattice.num_states
         limited += len(nbest.hyps) < config.num_paths
         yield nbest
-    log.info(
-        "%d lattices of %d states, %d of them after the search; %d lists have fewer than %d hypotheses",
-        len(share), sum(lattice.num_states for lattice in share), states, limited, config.num_paths,
-    )  # fmt: skip
+    message = (
+        "%d lattices of %d states, %d of them after the search;"
+        " %d lists have fewer than %d hypotheses"
+    )
+    before = sum(lattice.num_states for lattice in share)
+    log.info(message, len(share), before, states, limited, config.num_paths)
 
 
 def rescored_list(
@@ -96,7 +80,7 @@ def rescored_list(
     hyps = []
     if found is not None:
         totals = found.lattice.totals(weights, found.mixed(config.neural_share))
-        best = nbest(as_word_lattice(found.lattice, totals), config.nbest())
+        best = nbest(as_word_lattice(found.lattice, totals), config)
         for rank, path in enumerate(best.paths, start=1):
             scores = {GRAPH: path.lm_score, name: float(found.lm_scores[path.arcs].sum())}
             text = " ".join(words[word] for word in path.words)
@@ -119,7 +103,9 @@ def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:
         way_out = "decode with the LM's vocabulary, or give an LM with <unk>"
         found = f"{len(lacking)} others in {lattices.place}: {listed}"
         raise DataError(lm.name, "the words of the lattices", found, way_out)
-    log.warning(
-        "%d of %d words of the lattices are not in %s, which scores them as <unk>; %d of %d arcs: %s",
-        len(lacking), len(numbers), lm.name, counts[~np.array(known)].sum(), counts.sum(), listed,
-    )  # fmt: skip
+    message = (
+        "%d of %d words of the lattices are not in %s, which scores them as <unk>;"
+        " %d of %d arcs: %s"
+    )
+    arcs = counts[~np.array(known)].sum()
+    log.warning(message, len(lacking), len(numbers), lm.name, arcs, counts.sum(), listed)

@@ -154,10 +154,8 @@ class SteppingNgram:
 
     def score(self, states: list[Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
         """As :meth:`SteppingLm.score`."""
-        log_probs = [
-            self._after(states[row], symbol)[0]
-            for row, symbol in zip(rows.tolist(), symbols.tolist())
-        ]
+        pairs = zip(rows.tolist(), symbols.tolist())
+        log_probs = [self._after(states[row], symbol)[0] for row, symbol in pairs]
         return np.array(log_probs, dtype=np.float64) * math.log(10.0)
 
     def _after(self, state: Any, symbol: int) -> tuple[float, Any]:
@@ -179,9 +177,6 @@ def stepping(lm: LanguageModel) -> SteppingLm[Any]:
 
     if isinstance(lm, NeuralScorer):
         return SteppingNeural(lm)
-    raise DataError(
-        lm.name,
-        "an ARPA file or a folder of train_lm, which are read word by word",
-        f"a model of the kind {type(lm).__name__}",
-        "rescore N-best lists with it: lm_scores takes it",
-    )
+    expected = "an ARPA file or a folder of train_lm, which are read word by word"
+    found = f"a model of the kind {type(lm).__name__}"
+    raise DataError(lm.name, expected, found, "rescore N-best lists with it: lm_scores")

@@ -25,7 +25,7 @@ from privasr_k2.constraints import Checked, Count, Natural, Positive, Share
 from privasr_k2.decoding.acyclic import Dag, grouped
 from privasr_k2.decoding.lattice_lms import SteppingLm
 from privasr_k2.decoding.lattices import END, Lattice
-from privasr_k2.ragged import items_of, splits_of
+from privasr_k2.ragged import Columns, items_of, splits_of
 from privasr_k2.scoring.hypotheses import Weights
 
 # Numbers in the states of the lattices that are searched together, one history each, and their
@@ -95,11 +95,8 @@ def _blocks(lattices: Sequence[Lattice], lm: SteppingLm[Any]) -> Iterator[list[L
     block: list[Lattice] = []
     states = numbers = 0
     for lattice in lattices:
-        size = (
-            lattice.num_states * lm.state_size(int(lattice.dag.levels.max(initial=0)))
-            if lattice.num_states
-            else 0
-        )
+        longest = int(lattice.dag.levels.max(initial=0))
+        size = lattice.num_states * lm.state_size(longest)
         if block and (states + lattice.num_states > _MAX_STATES or numbers + size > _MAX_NUMBERS):
             yield block
             block, states, numbers = [], 0, 0
@@ -110,25 +107,13 @@ def _blocks(lattices: Sequence[Lattice], lm: SteppingLm[Any]) -> Iterator[list[L
 
 
 @dataclass(frozen=True, eq=False)
-class _Arcs:
+class _Arcs(Columns):
     """Arcs of the search (E,): source, arc of the lattices, LM score, best total."""
 
     sources: np.ndarray
     along: np.ndarray
     lm_scores: np.ndarray
     totals: np.ndarray
-
-    def take(self, which: np.ndarray) -> _Arcs:
-        return _Arcs(
-            self.sources[which], self.along[which], self.lm_scores[which], self.totals[which]
-        )
-
-
-def _joined(parts: Sequence[_Arcs]) -> _Arcs:
-    none = np.zeros(0, dtype=np.int64)
-    parts = [_Arcs(none, none, np.zeros(0), np.zeros(0)), *parts]
-    names = ("sources", "along", "lm_scores", "totals")
-    return _Arcs(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 class _Together:
@@ -140,12 +125,8 @@ class _Together:
         sizes = [lattice.num_states for lattice in lattices]
         self.num, self.offsets = len(lattices), np.cumsum([0, *sizes])
         self.sources, self.targets = (
-            np.concatenate(
-                [
-                    getattr(lattice.dag, name) + offset
-                    for lattice, offset in zip(lattices, self.offsets)
-                ]
-            )
+            np.concatenate([getattr(lattice.dag, name) for lattice in lattices])
+            + np.repeat(self.offsets[:-1], [len(lattice.words) for lattice in lattices])
             for name in ("sources", "targets")
         )
         words, am, graph = (
@@ -159,10 +140,8 @@ class _Together:
         self.is_final[self.offsets[1:] - 1] = True
         self.symbols = symbols[words]
         spoken = am - weights.insertion_penalty * (words != END)
-        self.fixed, self.factor = (
-            spoken + weights.lm_weight * (1 - share) * graph,
-            weights.lm_weight * share,
-        )
+        self.fixed = spoken + weights.lm_weight * (1 - share) * graph
+        self.factor = weights.lm_weight * share
         self.go = dag.best_to(self.offsets[1:] - 1, spoken + weights.lm_weight * graph)
 
 
@@ -187,6 +166,8 @@ class _Search:
         """Go through all levels."""
         self._leave(0, 0, self.lm.start(self.whole.num))
         for level in range(1, len(self.waiting)):
+            if not self.waiting[level]:
+                continue
             arcs = self._within_beam(level)
             if not len(arcs.along):
                 continue
@@ -194,7 +175,7 @@ class _Search:
             into = self._enter(arcs)
             going = ~self.whole.is_final[self.at[base:]]
             if going.any():
-                self._leave(level, base, self._read(into.take(going)))
+                self._leave(level, base, self._read(into[going]))
             self.memory = {n: held for n, held in self.memory.items() if held[2] > level}
 
     def _leave(self, level: int, base: int, states: Any) -> None:
@@ -204,24 +185,22 @@ class _Search:
         rows, along = items_of(whole.leaving, self.at[base + on])
         scores = self.lm.score(states, rows, whole.symbols[along])
         totals = self.totals[base + rows] + whole.fixed[along] + whole.factor * scores
-        arcs_out, later = (
-            _Arcs(base + rows, along, scores, totals),
-            whole.levels[whole.targets[along]],
-        )
+        arcs_out = _Arcs(base + rows, along, scores, totals)
+        later = whole.levels[whole.targets[along]]
         np.maximum.at(
             self.ahead, (whole.utterances[whole.targets[along]], later), self._estimates(arcs_out)
         )
         for target, which in grouped(later):
-            self.waiting[target].append(arcs_out.take(which))
+            self.waiting[target].append(arcs_out[which])
         self.memory[level] = states, base, int(later.max())
 
     def _within_beam(self, level: int) -> _Arcs:
         """The arcs that wait for a level and lie within the beam of all waiting arcs."""
-        arcs = _joined(self.waiting[level])
+        arcs = _Arcs.joined(self.waiting[level])
         self.waiting[level].clear()
         bar = self.ahead[:, level:].max(axis=1) - self.config.beam
         inside = self._estimates(arcs) >= bar[self.whole.utterances[self.whole.targets[arcs.along]]]
-        return arcs.take(inside)
+        return arcs[inside]
 
     def _enter(self, arcs: _Arcs) -> _Arcs:
         """Merge arcs into states; the best arc into each new state."""
@@ -234,11 +213,11 @@ class _Search:
         number = np.append(np.argsort(order), -1)[state]
         best = best[order]
         self.ends.append(len(self.at) + number[number >= 0])
-        self.kept.append(arcs.take(number >= 0))
+        self.kept.append(arcs[number >= 0])
         self.at = np.append(self.at, targets[best])
         self.totals = np.append(self.totals, arcs.totals[best])
         self.histories = np.concatenate((self.histories, histories[best]))
-        return arcs.take(best)
+        return arcs[best]
 
     def _read(self, into: _Arcs) -> Any:
         """The model's states after the symbols of arcs, which are sorted by source level."""
@@ -268,9 +247,8 @@ def _merged(
     """(E,) the state of each arc, -1 where it is dropped; (K,) the best arc into each state."""
     codes = targets
     for column in histories.T:
-        codes = np.unique(codes * (int(column.max()) + 2) + column + 1, return_inverse=True)[
-            1
-        ].reshape(-1)
+        pairs = codes * (int(column.max()) + 2) + column + 1
+        codes = np.unique(pairs, return_inverse=True)[1]
     order = np.lexsort((-totals, codes))
     best = order[np.flatnonzero(np.diff(codes[order], prepend=-1))]
     ranked = best[np.lexsort((-totals[best], targets[best]))]
@@ -294,12 +272,12 @@ def _search(
     whole = _Together(lattices, symbols, weights, config.neural_share)
     search = _Search(whole, lm, config)
     search.run()
-    arcs, ends = _joined(search.kept), np.concatenate(search.ends)
+    arcs, ends = _Arcs.joined(search.kept), np.concatenate(search.ends)
     leads = Dag(len(search.at), arcs.sources, ends).best_to(
         np.flatnonzero(whole.is_final[search.at]), np.zeros(len(ends))
     )
     on_path = np.isfinite(leads[ends])
-    arcs, ends = arcs.take(on_path), ends[on_path]
+    arcs, ends = arcs[on_path], ends[on_path]
     alive = np.isfinite(leads)
     owners, of_state = whole.utterances[whole.sources[arcs.along]], whole.utterances[search.at]
     for n, lattice in enumerate(lattices):

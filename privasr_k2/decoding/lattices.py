@@ -88,17 +88,12 @@ class Lattice:
     def totals(self, weights: Weights, lm_scores: np.ndarray | None = None) -> np.ndarray:
         """(A,) ``am + lm_weight * lm - insertion_penalty * (has a word)``, at given LM scores."""
         lm = self.lm_scores if lm_scores is None else lm_scores
-        return (
-            self.am_scores
-            + weights.lm_weight * lm
-            - weights.insertion_penalty * (self.words != END)
-        )
+        words = self.words != END
+        return self.am_scores + weights.lm_weight * lm - weights.insertion_penalty * words
 
     def _problem(self) -> str:
-        sizes = {
-            len(getattr(self, name))
-            for name in ("sources", "targets", "words", "am_scores", "lm_scores")
-        }
+        arcs = (self.sources, self.targets, self.words, self.am_scores, self.lm_scores)
+        sizes = {len(values) for values in arcs}
         if len(sizes) > 1:
             return "its arrays of arcs have different lengths"
         if not self.num_states:
@@ -107,9 +102,8 @@ class Lattice:
             return "its arcs are not sorted by source, from state 0"
         if (self.targets <= self.sources).any() or self.targets.max() != self.num_states - 1:
             return "its states are not in topological order up to the last"
-        if ((self.words == END) != (self.targets == self.num_states - 1)).any() or (
-            self.words < 0
-        ).any():
+        at_end = self.targets == self.num_states - 1
+        if ((self.words == END) != at_end).any() or (self.words < 0).any():
             return "the word 0 stands elsewhere than on all arcs into the last state"
         if not (np.isfinite(self.am_scores).all() and np.isfinite(self.lm_scores).all()):
             return "it has scores that are not finite"

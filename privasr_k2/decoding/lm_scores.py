@@ -90,9 +90,7 @@ def with_lm_scores(lists: NbestLists, log_probs: Mapping[str, np.ndarray]) -> Nb
     scored = []
     for nbest in lists.lists:
         hyps = tuple(
-            replace(
-                hyp, lm_scores={**hyp.lm_scores, **{name: next(of) for name, of in totals.items()}}
-            )
+            replace(hyp, lm_scores=hyp.lm_scores | {name: next(of) for name, of in totals.items()})
             for hyp in nbest.hyps
         )
         scored.append(replace(nbest, hyps=hyps))

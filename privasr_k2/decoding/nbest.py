@@ -121,9 +121,8 @@ class NbestSearch:
             if self.config.method == "sampled":
                 scores = total_scores(lattice, self.weights) * self.config.posterior_scale
                 drawn = draw_paths(lattice, scores, self.config.num_paths)
-            for utterance, own, paths in zip(
-                utterances, word_lattices(lattice, self.weights), drawn
-            ):
+            word_arcs = word_lattices(lattice, self.weights)
+            for utterance, own, paths in zip(utterances, word_arcs, drawn):
                 if own is not None:
                     hypotheses = nbest(own, self.config) if paths is None else of_paths(own, paths)
                     with_names = _with_classes(hypotheses, own, self.decoder.graph.delimiters)
@@ -136,10 +135,8 @@ class NbestSearch:
 def _with_classes(found: Nbest, lattice: WordLattice, delimiters: ClassDelimiters) -> Nbest:
     if not delimiters.classes:
         return found
-    paths = [
-        replace(path, classes=delimiters.split(lattice.symbols(path.arcs))[1])
-        for path in found.paths
-    ]
+    split = (delimiters.split(lattice.symbols(path.arcs)) for path in found.paths)
+    paths = [replace(path, classes=classes) for path, (_, classes) in zip(found.paths, split)]
     return replace(found, paths=tuple(paths))
 
 
@@ -235,10 +232,8 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
     sources[later] = targets[later - 1] = lattice.final + 1 + np.arange(len(later))
     labels = np.zeros(len(of), dtype=np.int64)
     labels[counts[of] > 0] = words
-    numbers, costs = (
-        np.where(is_first, kept[of] + 1, 0),
-        np.where(is_first, lattice.costs[kept][of], 0.0),
-    )
+    numbers = np.where(is_first, kept[of] + 1, 0)
+    costs = np.where(is_first, lattice.costs[kept][of], 0.0)
     # Few states are left within a beam: they are numbered anew, the first one 0.
     states, numbered = np.unique(
         np.concatenate([[0, lattice.final], sources, targets]), return_inverse=True

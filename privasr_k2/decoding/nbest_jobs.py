@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from privasr_k2.decoding.jobs import AcousticModel, DecodeConfig, search_cuts
+from privasr_k2.decoding.jobs import AcousticModel, DecodeConfig, facts_of, search_cuts
 from privasr_k2.decoding.nbest import Nbest, NbestSearch, NbestSearchConfig, Path
 from privasr_k2.decoding.word_times import word_spans
 from privasr_k2.errors import GraphError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LISTED = 5
+_SAME_LANG = "give the language folder that the graph was compiled from"
 _DIGITS = 4  # of seconds
 _POSTERIOR_DIGITS = 6
 
@@ -57,12 +58,7 @@ class WordTimes:
         # Names that no list has: the language folder's last word is another.
         self._any_tokens = spoken[-1] == UNK
         if tuple(lang.words) != (spoken[:-1] if self._any_tokens else spoken):
-            raise GraphError(
-                lang.folder,
-                f"the words of {graph.folder}",
-                "others",
-                "give the language folder that the graph was compiled from",
-            )
+            raise GraphError(lang.folder, f"the words of {graph.folder}", "others", _SAME_LANG)
         self._words, self._lang = graph.words, lang
         self._repeats = graph.info["ctc_topology"] == "modified"
         self._variants: dict[str, list[tuple[int, ...]]] = defaultdict(list)
@@ -82,19 +78,10 @@ class WordTimes:
         ]
         spans = word_spans(path.labels.tolist(), variants, repeats=self._repeats)
         if spans is None:
-            raise GraphError(
-                self._lang.folder / "lexicon.txt",
-                f"pronunciations that spell the path of {' '.join(words)!r}",
-                "none that do",
-                "give the language folder that the graph was compiled from",
-            )
-        return tuple(
-            (
-                round(min(first * seconds, duration), _DIGITS),
-                round(min(last * seconds, duration), _DIGITS),
-            )
-            for first, last in spans
-        )
+            expected = f"pronunciations that spell the path of {' '.join(words)!r}"
+            raise GraphError(self._lang.folder / "lexicon.txt", expected, "none", _SAME_LANG)
+        ends = np.minimum(np.array(spans, dtype=np.float64).reshape(-1, 2) * seconds, duration)
+        return tuple((round(first, _DIGITS), round(last, _DIGITS)) for first, last in ends.tolist())
 
 
 def nbest_cuts(
@@ -115,17 +102,18 @@ def nbest_cuts(
     for cut, searched in search_cuts(model, search, cuts, config, device):
         if searched is not None and searched.limited:
             limited.append(cut.id)
-            log.warning(
-                "%s: determinization passed max_states=%d; here are the %d hypotheses within %g of the best",
-                cut.id, config.max_states, len(searched.paths), searched.beam,
-            )  # fmt: skip
+            message = (
+                "%s: max_states=%d was reached; here are the %d hypotheses within %g of the best"
+            )
+            num_paths = len(searched.paths)
+            log.warning(message, cut.id, config.max_states, num_paths, searched.beam)
         yield nbest_list(cut, searched, words, model.subsampling, word_times)
     if limited:
-        log.warning(
-            "%d lists have fewer than %d hypotheses though their lattices have more: %s; raise max_states, "
-            "or decode with a smaller output_beam",
-            len(limited), config.num_paths, " ".join(limited[:_LISTED]),
-        )  # fmt: skip
+        message = (
+            "%d lists have fewer than %d hypotheses though their lattices have more: %s;"
+            " raise max_states, or decode with a smaller output_beam"
+        )
+        log.warning(message, len(limited), config.num_paths, " ".join(limited[:_LISTED]))
 
 
 def nbest_list(
@@ -141,7 +129,6 @@ def nbest_list(
         words: by their numbers.
         subsampling: input frames per output frame.
     """
-    supervision = cut.supervisions[0]
     hyps = []
     for rank, path in enumerate(found.paths if found else (), start=1):
         times = None
@@ -149,20 +136,10 @@ def nbest_list(
             times = word_times.times(path, subsampling * cut.frame_shift, cut.duration)
         text = " ".join(words[word] for word in path.words)
         sure, depths = _rounded(path.posteriors), _rounded(path.depths)
-        hyps.append(
-            Hypothesis(
-                rank, text, path.am_score, {GRAPH: path.lm_score}, sure, times, path.classes, depths
-            )
-        )
-    part = (cut.custom or {}).get("part", "")
-    return NbestList(
-        cut.id, part, supervision.speaker or "", supervision.text or "", found is None, tuple(hyps)
-    )
+        scores = path.am_score, {GRAPH: path.lm_score}
+        hyps.append(Hypothesis(rank, text, *scores, sure, times, path.classes, depths))
+    return NbestList(*facts_of(cut), found is None, tuple(hyps))
 
 
 def _rounded(values: np.ndarray | None) -> tuple[float, ...] | None:
-    return (
-        None
-        if values is None
-        else tuple(round(float(value), _POSTERIOR_DIGITS) for value in values)
-    )
+    return None if values is None else tuple(round(float(v), _POSTERIOR_DIGITS) for v in values)

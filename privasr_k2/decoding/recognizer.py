@@ -92,11 +92,10 @@ class Recognizer:
             )
         spec = configuration.load(RecognizerSpec, [file])
         if spec.features not in DIMENSIONS:
+            expected = f"features that are computed from audio: {' or '.join(DIMENSIONS)}"
+            found = f"{spec.features} ones, which came with the corpus"
             raise DataError(
-                file,
-                f"features that are computed from audio: {' or '.join(DIMENSIONS)}",
-                f"{spec.features} ones, which came with the corpus",
-                "train on a corpus with audio; what has such features is decoded with bin.decode",
+                file, expected, found, "train on a corpus with audio, or use bin.decode"
             )
         model = load_model(folder / spec.model, device)
         decoder = open_decoder(folder / spec.graph, spec.search, device=device)
@@ -134,12 +133,8 @@ def read_audio(path: Path) -> tuple[np.ndarray, int]:
     if header.problem is not None:
         raise DataError(path, "an audio file", header.problem, "give a WAV, FLAC or SPHERE file")
     if header.num_channels != 1:
-        raise DataError(
-            path,
-            "one channel",
-            f"{header.num_channels}",
-            f"choose one, for example: sox {path} 1.wav remix 1",
-        )
+        way_out = f"choose one, for example: sox {path} 1.wav remix 1"
+        raise DataError(path, "one channel", str(header.num_channels), way_out)
     return soundfile.read(str(path), dtype="float32")
 
 

@@ -50,11 +50,7 @@ class Candidates:
 
     def __post_init__(self) -> None:
         steps = np.diff(self.utterance)
-        if (
-            len(self.utterance) == 0
-            or self.utterance[0] != 0
-            or ((steps != 0) & (steps != 1)).any()
-        ):
+        if not len(steps) + 1 == len(self.utterance) or self.utterance[0] or set(steps) - {0, 1}:
             raise ValueError(
                 "utterances must be numbered 0, 1, ... with at least one hypothesis each"
             )
@@ -63,21 +59,11 @@ class Candidates:
             if values.shape != (total,):
                 raise ValueError(f"{name}: {total} log-probabilities expected, got {values.shape}")
             if not np.isfinite(values).all():
-                at = (
-                    int(
-                        np.searchsorted(
-                            self.word_starts, np.flatnonzero(~np.isfinite(values))[0], "right"
-                        )
-                    )
-                    - 1
-                )
-                raise DataError(
-                    f"LM {name}, hypothesis {at} (utterance {self.utterance[at]})",
-                    "finite log-probabilities",
-                    "others",
-                    "give words that the LM does not know a probability (<unk>), or leave the"
-                    " LM out",
-                )
+                first = np.flatnonzero(~np.isfinite(values))[0]
+                at = int(np.searchsorted(self.word_starts, first, "right")) - 1
+                place = f"LM {name}, hypothesis {at} (utterance {self.utterance[at]})"
+                way_out = "give unknown words a probability (<unk>), or leave the LM out"
+                raise DataError(place, "finite log-probabilities", "others", way_out)
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -123,11 +109,8 @@ class Candidates:
         rows = max(1, _BLOCK // len(self.am))
         for start in range(0, len(lm_weights), rows):
             points = slice(start, start + rows)
-            scores = (
-                self.am
-                + lm_weights[points, None] * lm_totals
-                - penalties[points, None] * self.num_words
-            )  # (g, H)
+            scores = self.am + lm_weights[points, None] * lm_totals  # (g, H)
+            scores -= penalties[points, None] * self.num_words
             top = np.maximum.reduceat(scores, self.starts, axis=1)
             is_top = scores == top[:, self.utterance]
             first = np.where(is_top, np.arange(len(self.am)), len(self.am))
@@ -212,13 +195,8 @@ def choose(errors: Mapping[Point, int]) -> Point:
 
     def order(point: Point) -> tuple[float, ...]:
         uneven = max(point.lambdas) - min(point.lambdas)
-        return (
-            errors[point],
-            point.lm_weight,
-            abs(point.insertion_penalty),
-            point.insertion_penalty,
-            uneven,
-        )
+        penalty = abs(point.insertion_penalty), point.insertion_penalty
+        return errors[point], point.lm_weight, *penalty, uneven
 
     return min(errors, key=order)
 
@@ -280,17 +258,10 @@ def read_rescoring(path: Path) -> tuple[tuple[str, ...], str, Point]:
     content = read_json(path)
     try:
         if content["role"] != TUNING_ROLE:
-            raise DataError(
-                path,
-                f"weights that were chosen on {TUNING_ROLE}",
-                str(content["role"]),
-                "choose on dev",
-            )
-        point = Point(
-            float(content["lm_weight"]),
-            float(content["insertion_penalty"]),
-            tuple(map(float, content["lambdas"])),
-        )
+            expected = f"weights that were chosen on {TUNING_ROLE}"
+            raise DataError(path, expected, str(content["role"]), "choose on dev")
+        weights = float(content["lm_weight"]), float(content["insertion_penalty"])
+        point = Point(*weights, tuple(map(float, content["lambdas"])))
         lms, interpolation = content["lms"], content["interpolation"]
         _check_rescoring(lms, interpolation, point)
         return tuple(lms), interpolation, point

@@ -45,15 +45,14 @@ class Choice:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``weights.json``."""
+        grid = [{**point._asdict(), **counts.to_dict()} for point, counts in self.grid.items()]
         return {
             **self.weights._asdict(),
             "role": self.role,
             "wer_percent": self.grid[self.weights].percent,
             "no_path": self.no_path,
             "edges": list(self.edges),
-            "grid": [
-                {**point._asdict(), **counts.to_dict()} for point, counts in self.grid.items()
-            ],
+            "grid": grid,
         }
 
 
@@ -70,12 +69,8 @@ def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
         DataError: the utterances are not dev's, or have no reference words.
     """
     if decoded.role != TUNING_ROLE:
-        raise DataError(
-            decoded.place,
-            f"utterances of the role {TUNING_ROLE}",
-            f"the role {decoded.role}",
-            "choose on dev: weights chosen on what is scored make its error rate too small",
-        )
+        expected, found = f"utterances of the role {TUNING_ROLE}", f"the role {decoded.role}"
+        raise DataError(decoded.place, expected, found, "choose on dev, or the error is too small")
     grid = grid_counts(decoded, scored_units)
     if not grid[decoded.grid[0]].ref_words:
         raise DataError(
@@ -84,11 +79,8 @@ def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
     chosen = min(grid, key=lambda point: (grid[point].errors, point.lm_weight, _from_zero(point)))
     edges = edges_of(chosen, decoded.grid)
     for edge in edges:
-        log.warning(
-            "the best %s on dev, %s, is at the edge of its grid: try a wider one",
-            edge,
-            getattr(chosen, edge),
-        )
+        message = "the best %s on dev, %s, is at the edge of its grid: try a wider one"
+        log.warning(message, edge, getattr(chosen, edge))
     return Choice(chosen, grid, decoded.role, sum(u.no_path for u in decoded.utterances), edges)
 
 
@@ -139,27 +131,18 @@ def choose_point(decoded: Decoded, weights: Weights | None) -> Weights:
     """
     if weights is None:
         if len(decoded.grid) > 1:
-            found = f"{len(decoded.grid)} of them"
-            raise DataError(
-                decoded.place,
-                "one LM weight and insertion penalty",
-                found,
-                "add --in-weights weights.json, chosen on dev",
-            )
+            expected = "one LM weight and insertion penalty"
+            way_out = "add --in-weights weights.json, chosen on dev"
+            raise DataError(decoded.place, expected, f"{len(decoded.grid)} of them", way_out)
         return decoded.grid[0]
     if weights not in decoded.grid:
         points = ", ".join(
             f"({p.lm_weight}, {p.insertion_penalty})" for p in decoded.grid[:_LISTED]
         )
         more = f" and {len(decoded.grid) - _LISTED} more" if len(decoded.grid) > _LISTED else ""
-        raise DataError(
-            decoded.place,
-            f"the LM weight and insertion penalty ({weights.lm_weight},"
-            f" {weights.insertion_penalty})",
-            f"only {points}{more}",
-            "decode again with the weights that were chosen, or with the grid that dev was decoded"
-            " with",
-        )
+        expected = f"the LM weight and insertion penalty {tuple(weights)}"
+        way_out = "decode again with the weights that were chosen, or with dev's grid"
+        raise DataError(decoded.place, expected, f"only {points}{more}", way_out)
     return weights
 
 
@@ -176,12 +159,8 @@ def read_weights(path: Path) -> Weights:
     content = read_json(path)
     if not isinstance(content, dict) or content.get("role") != TUNING_ROLE:
         role = content.get("role") if isinstance(content, dict) else None
-        raise DataError(
-            path,
-            f"weights that were chosen on {TUNING_ROLE}",
-            f"the role {role}",
-            "run tune_weights on dev",
-        )
+        expected = f"weights that were chosen on {TUNING_ROLE}"
+        raise DataError(path, expected, f"the role {role}", "run tune_weights on dev")
     try:
         weights = Weights(float(content["lm_weight"]), float(content["insertion_penalty"]))
     except (KeyError, TypeError, ValueError) as error:

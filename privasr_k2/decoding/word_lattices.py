@@ -70,10 +70,8 @@ def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | N
     states = shape.row_splits(1).cpu().numpy()
     arcs = shape.remove_axis(1).row_splits(1).cpu().numpy()
     values = lattice.arcs.values()[:, :3].cpu().numpy()
-    scores, am, lm = (
-        s.detach().double().cpu().numpy()
-        for s in (lattice.scores, lattice.am_scores, lattice.lm_scores)
-    )
+    lattice_scores = lattice.scores, lattice.am_scores, lattice.lm_scores
+    scores, am, lm = (values.detach().double().cpu().numpy() for values in lattice_scores)
     word_splits = lattice.aux_labels.shape.row_splits(1).cpu().numpy()
     word_values = lattice.aux_labels.values.cpu().numpy()
     marked = getattr(lattice, "symbols", None)

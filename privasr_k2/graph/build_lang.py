@@ -109,12 +109,8 @@ def build_lang(
     Raises:
         DataError: a reserved word in the text, or needed words without spelling.
     """
-    counts = {
-        role: Counter(word for text in lines for word in text.split())
-        for role, lines in texts.items()
-    }
-    lm_words = Counter(word for line in lm_text for word in line.split())
-    needed = Counter(word for line in further for word in line.split())
+    counts = {role: _count_words(lines) for role, lines in texts.items()}
+    lm_words, needed = _count_words(lm_text), _count_words(further)
     known = counts["train"] if config.corpus_words and config.train_words else Counter()
     further_known = lm_words if config.corpus_words else Counter()
     must, may = choose_vocabulary(
@@ -128,12 +124,9 @@ def build_lang(
         )
     reserved = {EPSILON, BLANK, BACKOFF, "<s>", "</s>", "<unk>"}
     if reserved & must:
-        raise DataError(
-            "the training text, further text and name lists",
-            "words",
-            f"the reserved {sorted(reserved & must)[0]!r}",
-            "take it out of the text",
-        )
+        place = "the training text, further text and name lists"
+        found = f"the reserved {sorted(reserved & must)[0]!r}"
+        raise DataError(place, "words", found, "take it out of the text")
     may -= reserved
     with atomic_path(folder) as temporary:
         temporary.mkdir(parents=True)
@@ -165,6 +158,10 @@ def build_lang(
     return report
 
 
+def _count_words(lines: Iterable[str]) -> Counter[str]:
+    return Counter(word for line in lines for word in line.split())
+
+
 def _spell(
     must: set[str],
     may: set[str],
@@ -190,32 +187,27 @@ def _spell(
 def _needs(words: Iterable[str], spellings: Spellings) -> None:
     """Refuse words of further text that the pieces cannot spell."""
     if lost := sorted(set(words) - set(spellings.variants)):
-        raise DataError(
-            "the further text and the name lists",
-            "words of characters that the training text has",
-            f"{len(lost)} others: {' '.join(lost[:10])}{' ...' if len(lost) > 10 else ''}",
-            "take them out, or choose units=phone or char",
-        )
+        expected = "words of characters that the training text has"
+        found = f"{len(lost)} others: {' '.join(lost[:10])}{' ...' if len(lost) > 10 else ''}"
+        way_out = "take them out, or choose units=phone or char"
+        raise DataError("the further text and the name lists", expected, found, way_out)
 
 
 def _in_tokens(spellings: Spellings, tokens: Sequence[str], must: set[str]) -> Spellings:
     """The spellings that a model's tokens can write, with the tokens in the model's order."""
     known = set(tokens[1:])
-    variants = {
-        word: kept
+    kept = {
+        word: [variant for variant in spelled if known.issuperset(variant)]
         for word, spelled in spellings.variants.items()
-        if (kept := [variant for variant in spelled if known.issuperset(variant)])
     }
+    variants = {word: spelled for word, spelled in kept.items() if spelled}
     lost = sorted(must & set(spellings.variants) - set(variants))
     if lost:
         unknown = next(token for token in spellings.variants[lost[0]][0] if token not in known)
-        raise DataError(
-            "the model's tokens.txt",
-            f"the tokens of {len(lost)} words of the training text, further text and name lists",
-            f"no {unknown!r}, which spells {lost[0]!r}",
-            "give the lexicon (--lexicon) or the BPE model (--am-bpe) that the model was trained"
-            " with",
-        )
+        expected = f"tokens of {len(lost)} words of the training text, further text and name lists"
+        found = f"no {unknown!r}, which spells {lost[0]!r}"
+        way_out = "give the model's lexicon (--lexicon) or BPE model (--am-bpe)"
+        raise DataError("the model's tokens.txt", expected, found, way_out)
     return Spellings(tuple(tokens[1:]), variants, spellings.sources)
 
 
@@ -262,6 +254,7 @@ def _write_about(
     corpus_lexicon: Path | None,
 ) -> None:
     write_json(folder / "oov.json", report)
+    names = ("max_words", "min_count", "cmudict", "g2p")
     info = {
         "units": config.units,
         "num_tokens": 1 + len(spellings.tokens),
@@ -269,10 +262,7 @@ def _write_about(
         "num_pronunciations": sum(map(len, spellings.variants.values())),
         "words_from": dict(spellings.sources),
         "train_words": config.corpus_words and config.train_words,
-        "max_words": config.max_words,
-        "min_count": config.min_count,
-        "cmudict": config.cmudict,
-        "g2p": config.g2p,
+        **{name: getattr(config, name) for name in names},
         "corpus_lexicon_sha256": file_hash(corpus_lexicon) if corpus_lexicon is not None else None,
     }
     write_text(folder / "lang.yaml", yaml.safe_dump(info, sort_keys=False))

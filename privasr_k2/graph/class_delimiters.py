@@ -45,13 +45,9 @@ class ClassDelimiters:
         classes = tuple((info.get("classes") or {}).get("names", ()))
         delimiters = cls(len(words) - 2 * len(classes), classes)
         if tuple(words[max(delimiters.first, 0) :]) != delimiters.symbols:
-            raise GraphError(
-                folder / "words.txt",
-                f"{' '.join(delimiters.symbols)} as the last symbols, for the classes of"
-                " graph.yaml",
-                " ".join(words[max(delimiters.first, 0) :]),
-                "compile the graph again",
-            )
+            expected = f"{' '.join(delimiters.symbols)} as the last symbols"
+            found = " ".join(words[max(delimiters.first, 0) :])
+            raise GraphError(folder / "words.txt", expected, found, "compile the graph again")
         return delimiters
 
     @property

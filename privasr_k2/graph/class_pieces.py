@@ -25,6 +25,7 @@ from privasr_k2.graph.hlg import (
     PIECES,
     Compiled,
     Laps,
+    about,
     compose_lexicon_and_grammar,
     finished,
     lexicon_openfst,
@@ -80,10 +81,11 @@ def compile_class_graph(
     laps, delimiters = Laps(), delimiters_of(lang, tuple(lm.sub_lms), config.unknown_names)
     check_classes(lm.root.words, delimiters.classes, str(place))
     if config.unknown_names != "none" and not any(UNK in sub.words for sub in lm.sub_lms.values()):
-        log.warning(
-            "unknown_names=%s, but no class of %s gives names that no list has a probability: set "
-            "unknown_mass in class_lm.yaml", config.unknown_names, place,
-        )  # fmt: skip
+        message = (
+            "unknown_names=%s, but no class of %s gives unlisted names a probability:"
+            " set unknown_mass in class_lm.yaml"
+        )
+        log.warning(message, config.unknown_names, place)
     backoff = len(lang.words) - 1
     words = delimited_words(lang.word_ids, delimiters)
     G = grammar(lm.root, words, backoff_label=backoff, place=place)
@@ -99,34 +101,17 @@ def compile_class_graph(
     }
     laps.lap("LG of the names")
     pieces = Pieces(root, names, _first_label(lang))
-    info = {
-        "num_words": G.num_words,
-        "words_without_ngram": len(lang.word_ids) - G.num_words,
-        "lm_order": lm.root.order,
-        "num_ngrams": list(lm.root.counts),
-    }
+    limits = ("max_states", "max_class_states", "unknown_names", "unknown_min_tokens")
     described = {
         "names": list(delimiters.classes),
         "cut_history": config.cut_history,
         "first_label": pieces.first_label,
-        "max_states": config.max_states,
-        "max_class_states": config.max_class_states,
-        "unknown_names": config.unknown_names,
-        "unknown_min_tokens": config.unknown_min_tokens,
+        **{name: getattr(config, name) for name in limits},
     }
     graphs, more = join(pieces, lang, config.ctc_topology, described, laps, place=place)
-    sizes = {
-        key: {"G": size}
-        for key, size in (("num_states", len(G.finals)), ("num_arcs", len(G.sources)))
-    }
-    for key, size in sizes.items():
-        more[key] = {**size, **more[key]}
-    return graphs, {
-        "ctc_topology": config.ctc_topology,
-        "num_tokens": lang.num_tokens,
-        **info,
-        **more,
-    }
+    more["num_states"] = {"G": len(G.finals), **more["num_states"]}
+    more["num_arcs"] = {"G": len(G.sources), **more["num_arcs"]}
+    return graphs, {**about(lang, G, lm.root, config), **more}
 
 
 def names_piece(
@@ -175,12 +160,9 @@ def join(
         many = ", ".join(
             f"{n} of {pieces.names[kind].num_states} for {kind}" for kind, n in copies.items()
         )
-        raise GraphError(
-            place,
-            f"at most {described['max_class_states']} states for the names of all classes",
-            f"{states}: copies {many}",
-            "set cut_history=true, which makes one copy of each class, or raise max_class_states",
-        )
+        expected = f"at most {described['max_class_states']} states for the names of all classes"
+        way_out = "set cut_history=true for one copy of each class, or raise max_class_states"
+        raise GraphError(place, expected, f"{states}: copies {many}", way_out)
     LG = joined(pieces)
     laps.lap("pieces joined")
     graphs, more = finished(LG, lang, topology, laps, place=place, with_tlg=with_tlg)
@@ -220,11 +202,8 @@ def splice(fst: Fst, pieces: Mapping[int, Fst]) -> Fst:
         holes, behind = fst.sources[exits], fst.targets[exits].astype(np.int64)
         degree = np.diff(fst.row_splits)
         last = np.flatnonzero(np.isfinite(piece.finals))
-        if (
-            (degree[holes] > 1).any()
-            or np.isfinite(fst.finals[holes]).any()
-            or piece.finals[last].any()
-        ):
+        pending = np.isfinite(fst.finals[holes]).any() or piece.finals[last].any()
+        if pending or (degree[holes] > 1).any():
             raise RuntimeError(
                 f"the state before label {leave} has other arcs, or a cost is pending"
             )
@@ -307,20 +286,11 @@ def replace_names(
             )
     was, now = info["sha256"]["lexicon.txt"], file_hash(lang.folder / "lexicon.txt")
     if was != now:
-        raise GraphError(
-            lang.folder / "lexicon.txt",
-            f"the lexicon of {folder}",
-            "another one",
-            "give the language folder that the graph was compiled with, or compile the graph again",
-        )
-    config = ClassGraphConfig(
-        info["ctc_topology"],
-        described["max_states"],
-        described["cut_history"],
-        described["max_class_states"],
-        described["unknown_names"],
-        described["unknown_min_tokens"],
-    )
+        way_out = "give the language folder of the graph, or compile the graph again"
+        raise GraphError(lang.folder / "lexicon.txt", f"that of {folder}", "another one", way_out)
+    names_of = [field.name for field in dataclasses.fields(ClassGraphConfig)][1:]
+    settings = {name: described[name] for name in names_of}
+    config = ClassGraphConfig(ctc_topology=info["ctc_topology"], **settings)
     delimiters = delimiters_of(lang, tuple(pieces.names), config.unknown_names)
     changed = {
         kind: names_piece(lang, sub, kind, delimiters, config, (sources or {}).get(kind))
@@ -334,8 +304,8 @@ def replace_names(
     for key in ("num_states", "num_arcs"):
         more[key] = {"G": info[key]["G"], **more[key]}
     hashes = {
-        name: found
-        for name, found in info["sha256"].items()
+        name: digest
+        for name, digest in info["sha256"].items()
         if name.removesuffix(".txt") not in names
     }
     return graphs, {**info, **more, "sha256": hashes}

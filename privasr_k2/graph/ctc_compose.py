@@ -41,19 +41,13 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     of_blank, into = place[:end], place[end:]
     state, token = np.divmod(pairs, num_tokens)
     held = np.flatnonzero(token)
-    # What leaves a state q, whatever its pair: source q, label, target pair, rule, arc of LG or -1.
+    # What leaves a state q: source q, label, target pair, rule, arc of LG or -1.
     ends = np.flatnonzero(LG.labels < 0)
     always = _ALL if topology == "standard" else _BLANK
     rows = [
-        (np.arange(end), np.zeros(end), of_blank, always, -1),
+        (np.arange(end), 0, of_blank, always, -1),
         (state[held], token[held], held, _SAME, -1),
-        (
-            LG.sources[ends],
-            np.full(len(ends), num_tokens),
-            np.full(len(ends), len(pairs)),
-            always,
-            ends,
-        ),
+        (LG.sources[ends], num_tokens, len(pairs), always, ends),
     ]
     if topology == "standard":
         rows.append((LG.sources[real], LG.labels[real], into, _OTHER, real))
@@ -80,11 +74,8 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     for first, last in itertools.pairwise([0, *cuts.tolist(), len(pairs)]):
         sizes, which = rows_of(splits, state[first:last])
         held_token = np.repeat(token[first:last], sizes)
-        kept = _KEPT[
-            rules[which],
-            (labels[which] == held_token).view(np.int8),
-            (held_token == 0).view(np.int8),
-        ]
+        same, blank = (labels[which] == held_token), (held_token == 0)
+        kept = _KEPT[rules[which], same.view(np.int8), blank.view(np.int8)]
         which = which[kept]
         _, said = rows_of(LG.splits, arcs[which[num_words[which] > 0]])
         found.append((
@@ -98,8 +89,7 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
 def _distinct(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Different keys, all below ``size``, sorted, and the index of each key among them."""
     if size > _TABLE:
-        found, place = np.unique(keys, return_inverse=True)
-        return found, place.reshape(-1)  # numpy 2.0 gives it another shape
+        return np.unique(keys, return_inverse=True)
     there = np.zeros(size, dtype=bool)
     there[keys] = True
     found, rank = np.flatnonzero(there), np.empty(size, dtype=np.int32)

@@ -7,15 +7,12 @@ of words stays, which keeps all homophones.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privasr_k2.graph.openfst import Fst
-from privasr_k2.ragged import rows_of, splits_of
+from privasr_k2.ragged import Columns, rows_of, splits_of
 
 _DEEPEST = 100  # epsilon arcs in a row; more are a circle
 
@@ -82,19 +79,8 @@ class _Strings:
         return grid[grid > 0], np.concatenate([[0], np.cumsum(np.count_nonzero(grid, axis=1))])
 
 
-class _Columns:
-    """Arrays of one length, as the fields of a dataclass."""
-
-    def __getitem__(self, rows: np.ndarray) -> Self:
-        return type(self)(*(column[rows] for column in vars(self).values()))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts))))
-
-
 @dataclass(frozen=True, eq=False)
-class _Arcs(_Columns):
+class _Arcs(Columns):
     """Arcs with a string of words before their own word and one behind it."""
 
     sources: np.ndarray
@@ -107,7 +93,7 @@ class _Arcs(_Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class _Ways(_Columns):
+class _Ways(Columns):
     """Pairs of states joined by epsilons: the least cost of each string of words."""
 
     sources: np.ndarray
@@ -129,27 +115,18 @@ def remove_epsilons(fst: Fst) -> WordArcs:
     into, out = (np.bincount(ends, minlength=end + 1) for ends in (arcs.targets, arcs.sources))
     into[fst.start] = len(arcs.sources) + 1  # what leaves the start has nothing before it
     ways = _ways(fst, strings, into > 0, out > 0)
-    # A way from p to q goes with the arcs into p, which then go on to q, or with those out of q,
-    # which then leave p; with those, too, that have just been added.
+    # A way from p to q extends the arcs into p to q, or those out of q, added ones too, back to p.
     early = into[ways.sources] <= out[ways.targets]
     chosen = ways[early]
     sizes, found = _matches(arcs.targets, chosen.sources, end)
     way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[found]
-    added = dataclasses.replace(
-        longer,
-        targets=chosen.targets[way],
-        costs=longer.costs + chosen.costs[way],
-        behind=chosen.strings[way],
-    )
+    costs, behind = longer.costs + chosen.costs[way], chosen.strings[way]
+    added = replace(longer, targets=chosen.targets[way], costs=costs, behind=behind)
     arcs, chosen = _Arcs.joined([arcs, added]), ways[~early]
     sizes, found = _matches(arcs.sources, chosen.targets, end)
     way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[found]
-    added = dataclasses.replace(
-        longer,
-        sources=chosen.sources[way],
-        costs=longer.costs + chosen.costs[way],
-        before=chosen.strings[way],
-    )
+    costs, before = longer.costs + chosen.costs[way], chosen.strings[way]
+    added = replace(longer, sources=chosen.sources[way], costs=costs, before=before)
     return _with_words(_trimmed(_Arcs.joined([arcs, added]), fst.start, end), strings)
 
 
@@ -174,10 +151,8 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
     sources, targets, words = fst.sources[silent], fst.targets[silent], fst.olabels[silent]
     costs, splits = fst.costs[silent].astype(np.float64), splits_of(sources, fst.num_states)
     first = np.flatnonzero(begins[sources])
-    level = _Ways(
-        sources[first].astype(np.int32), targets[first], costs[first],
-        strings.longer(np.zeros(len(first), np.int32), words[first]),
-    )  # fmt: skip
+    said = strings.longer(np.zeros(len(first), np.int32), words[first])
+    level = _Ways(sources[first].astype(np.int32), targets[first], costs[first], said)
     levels = []
     while len(level.sources):
         if len(levels) == _DEEPEST:
@@ -185,10 +160,8 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
         levels.append(level[ends[level.targets]])
         sizes, arc = rows_of(splits, level.targets)
         way = np.repeat(np.arange(len(sizes)), sizes)
-        level = _Ways(
-            level.sources[way], targets[arc], level.costs[way] + costs[arc],
-            strings.longer(level.strings[way], words[arc]),
-        )  # fmt: skip
+        said = strings.longer(level.strings[way], words[arc])
+        level = _Ways(level.sources[way], targets[arc], level.costs[way] + costs[arc], said)
     found = _Ways.joined([*levels, level])
     pairs = found.sources * np.int64(fst.num_states) + found.targets
     order = np.argsort(pairs, kind="stable")
@@ -219,7 +192,7 @@ def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
     if start:
         number = np.arange(end + 1, dtype=np.int32)
         number[[0, start]] = number[[start, 0]]
-        arcs = dataclasses.replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
+        arcs = replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
     rows = np.arange(len(arcs.sources))
     while True:
         leads = np.zeros(end + 1, dtype=bool)
@@ -241,7 +214,7 @@ def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
     kept = reached[arcs.sources]
     arcs = arcs if kept.all() else arcs[kept]
     number = (np.cumsum(reached) - 1).astype(np.int32)
-    return dataclasses.replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
+    return replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
 
 
 def _with_words(arcs: _Arcs, strings: _Strings) -> WordArcs:
@@ -257,7 +230,5 @@ def _with_words(arcs: _Arcs, strings: _Strings) -> WordArcs:
         words[places + shift] = said[places]
     speaking = np.flatnonzero(own)
     words[splits[speaking] + before[speaking]] = arcs.word[speaking]
-    return WordArcs(
-        arcs.sources, arcs.targets, arcs.labels, (-arcs.costs).astype(np.float32), words,
-        splits.astype(np.int32),
-    )  # fmt: skip
+    scores, splits = (-arcs.costs).astype(np.float32), splits.astype(np.int32)
+    return WordArcs(arcs.sources, arcs.targets, arcs.labels, scores, words, splits)

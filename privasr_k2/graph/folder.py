@@ -67,13 +67,9 @@ def check_size(path: Path, info: dict[str, Any], *, num_states: int, num_arcs: i
     name = path.stem
     noted = [info.get(key, {}).get(name) for key in ("num_states", "num_arcs")]
     if noted != [num_states, num_arcs]:
-        raise GraphError(
-            path,
-            f"the {name} of {INFO}, with {noted[0]} states and {noted[1]} arcs",
-            f"{num_states} states and {num_arcs} arcs: from another compilation, or another CTC"
-            " topology",
-            _AGAIN,
-        )
+        expected = f"the {name} of {INFO}, with {noted[0]} states and {noted[1]} arcs"
+        found = f"{num_states} and {num_arcs}: another compilation, or another CTC topology"
+        raise GraphError(path, expected, found, _AGAIN)
 
 
 def check_labels(
@@ -109,17 +105,12 @@ def check_outputs(
         GraphError: another number of outputs, other tokens, or another topology.
     """
     if num_tokens != len(graph.tokens):
-        raise GraphError(
-            f"{model} and {graph.folder}",
-            f"{len(graph.tokens)} outputs, as many as the graph has tokens",
-            str(num_tokens),
-            "train the model and compile the graph with the same lang folder",
-        )
+        expected = f"{len(graph.tokens)} outputs, as many as the graph has tokens"
+        way_out = "train the model and compile the graph with the same lang folder"
+        raise GraphError(f"{model} and {graph.folder}", expected, str(num_tokens), way_out)
     check_same_tokens(tokens, graph.tokens, model=model, graph=graph.folder)
     if topology not in (None, graph.info["ctc_topology"]):
-        raise GraphError(
-            f"{model} and {graph.folder}",
-            f"a graph of the {topology} CTC topology, which the model was trained with",
-            f"ctc_topology: {graph.info['ctc_topology']} in {INFO}",
-            f"compile the graph with ctc_topology={topology}",
-        )
+        expected = f"a graph of the {topology} CTC topology, which the model was trained with"
+        found = f"ctc_topology: {graph.info['ctc_topology']} in {INFO}"
+        way_out = f"compile the graph with ctc_topology={topology}"
+        raise GraphError(f"{model} and {graph.folder}", expected, found, way_out)

@@ -41,10 +41,8 @@ class Grammar:
             for source, target, label, cost in arcs
         ]
         ending = np.flatnonzero(np.isfinite(self.finals))
-        lines += [
-            f"{state} {cost:.7g}\n"
-            for state, cost in zip(ending.tolist(), self.finals[ending].tolist())
-        ]
+        finals = zip(ending.tolist(), self.finals[ending].tolist())
+        lines += [f"{state} {cost:.7g}\n" for state, cost in finals]
         return "".join(lines)
 
 
@@ -69,12 +67,8 @@ def grammar(
     labels_of[[bos, eos]] = -1
     num_words = int(np.count_nonzero(labels_of >= 0))
     if not num_words:
-        raise GraphError(
-            place,
-            "words of words.txt",
-            f"none of its {len(model.words)} words",
-            "estimate it with this lang folder",
-        )
+        found = f"none of its {len(model.words)} words"
+        raise GraphError(place, "words of words.txt", found, "estimate it with this lang folder")
     parents, words = model.parents, model.last_words
     predicts = (labels_of[words] >= 0) | (words == eos)
     speakable = np.ones(len(parents) + 1, dtype=bool)  # nodes that a decoder can come to

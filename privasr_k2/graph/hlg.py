@@ -172,17 +172,12 @@ def compose_lexicon_and_grammar(
     lexicon_text, num_disambig = lexicon_openfst(lang)
     first = lang.num_tokens + num_disambig
     num_delimiters = len(delimiters.symbols) if delimiters else 0
-    loops = (
-        "".join(f"0 0 {first + n} {delimiters.first + n}\n" for n in range(num_delimiters))
-        if delimiters
-        else ""
-    )
+    numbers = range(num_delimiters) if delimiters else ()
+    loops = "".join(f"0 0 {first + n} {delimiters.first + n}\n" for n in numbers)
     lexicon_text = loops + lexicon_text
     if unknown is not None:
-        enter, beyond = (
-            first + num_delimiters,
-            lexicon_text.count("\n"),
-        )  # a line makes at most one state
+        # A line makes at most one state.
+        enter, beyond = first + num_delimiters, lexicon_text.count("\n")
         lexicon_text += lexicon_entry(
             unknown, first_state=beyond, enter=enter, leave=enter + 1, word=len(lang.words)
         )
@@ -191,21 +186,14 @@ def compose_lexicon_and_grammar(
     kaldifst.arcsort(acceptor, "ilabel")
     LG = kaldifst.compose(lexicon, acceptor)
     if not LG.num_states:
-        raise GraphError(
-            lang.folder,
-            "a grammar over the lexicon's words",
-            "no path in L o G",
-            "use one lang folder",
-        )
+        expected = "a grammar over the lexicon's words"
+        raise GraphError(lang.folder, expected, "no path in L o G", "use one lang folder")
     try:
         kaldifst.determinize_star(LG, max_states=max_states)
     except RuntimeError as error:
-        raise GraphError(
-            lang.folder,
-            f"at most {max_states} states in LG",
-            str(error).strip().split("[E] ")[-1],
-            "prune the language model to fewer n-grams, or raise max_states in graph.yaml",
-        ) from error
+        expected, found = f"at most {max_states} states in LG", str(error).split("[E] ")[-1].strip()
+        way_out = "prune the language model to fewer n-grams, or raise max_states in graph.yaml"
+        raise GraphError(lang.folder, expected, found, way_out) from error
     kaldifst.minimize_encoded(LG, delta=_QUANTUM)
     return LG
 
@@ -220,18 +208,21 @@ def compile_graph(
     LG = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states))
     laps.lap("LG")
     graphs, more = finished(LG, lang, config.ctc_topology, laps, place=model_path)
-    info = {
+    more["num_states"] = {"G": len(G.finals), **more["num_states"]}
+    more["num_arcs"] = {"G": len(G.sources), **more["num_arcs"]}
+    return graphs, {**about(lang, G, model, config), **more}
+
+
+def about(lang: Lang, G: Grammar, model: Arpa, config: GraphConfig) -> dict[str, Any]:
+    """What ``graph.yaml`` tells of topology, lexicon and language model."""
+    return {
         "ctc_topology": config.ctc_topology,
         "num_tokens": lang.num_tokens,
         "num_words": G.num_words,
         "words_without_ngram": len(lang.word_ids) - G.num_words,
         "lm_order": model.order,
         "num_ngrams": list(model.counts),
-        "num_states": {"G": len(G.finals), **more["num_states"]},
-        "num_arcs": {"G": len(G.sources), **more["num_arcs"]},
-        "seconds": more["seconds"],
     }
-    return graphs, info
 
 
 def finished(
@@ -301,12 +292,9 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     path = folder / "HLG.safetensors"
     if not path.is_file():
         foreign = (folder / "HLG.pt").exists()
-        raise GraphError(
-            path,
-            "a graph",
-            "HLG.pt, a pickle, which is not opened" if foreign else "nothing",
-            "make it with bin.compile_graph from the lang folder and the ARPA file it came from",
-        )
+        foreign = (folder / "HLG.pt").exists()
+        found = "HLG.pt, a pickle, which is not opened" if foreign else "nothing"
+        raise GraphError(path, "a graph", found, "make it with bin.compile_graph")
     try:
         tensors = load_file(path)
     except SafetensorError as error:
@@ -332,12 +320,8 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     arcs = torch.cat([tensors["arcs"], scores.view(torch.int32).unsqueeze(1)], dim=1)
     delimiters = ClassDelimiters.of_graph(parts.words, parts.info, folder)
     values, splits = tensors["aux_values"], tensors["aux_row_splits"]
-    HLG = k2.Fsa(
-        arcs,
-        aux_labels=_ragged(
-            *map(torch.from_numpy, delimiters.words_only(values.numpy(), splits.numpy()))
-        ),
-    )
+    words = map(torch.from_numpy, delimiters.words_only(values.numpy(), splits.numpy()))
+    HLG = k2.Fsa(arcs, aux_labels=_ragged(*words))
     if delimiters.classes:
         HLG.symbols = _ragged(values, splits)
     HLG = HLG.to(device)

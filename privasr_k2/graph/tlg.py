@@ -56,15 +56,13 @@ def ctc_topology(num_tokens: int, topology: str) -> Fst:
     else:
         real = tokens[1:]
         none = np.zeros_like(real)
-        sources, targets, labels, spoken = (
-            np.concatenate([[0], *parts])
-            for parts in (
-                (none, none, real, real),
-                (none, real, real, none),
-                (real, real, real, real),
-                (real, real, none, none),
-            )
+        columns = (
+            (none, none, real, real),
+            (none, real, real, none),
+            (real, real, real, real),
+            (real, real, none, none),
         )
+        sources, targets, labels, spoken = (np.concatenate([[0], *parts]) for parts in columns)
         finals = np.where(tokens == 0, 0.0, np.inf)
     return Fst.from_arcs(sources, targets, labels + 1, spoken, np.zeros(len(labels)), finals)
 
@@ -96,13 +94,8 @@ def load_tlg(folder: str | Path) -> TokenGraph:
     folder = Path(folder)
     path = folder / FILE
     if not path.is_file():
-        raise GraphError(
-            path,
-            "a graph for backend=kaldi",
-            "nothing",
-            "make it with bin.compile_graph from lang folder and ARPA file, or decode with"
-            " backend=k2",
-        )
+        way_out = "make it with bin.compile_graph, or decode with backend=k2"
+        raise GraphError(path, "a graph for backend=kaldi", "nothing", way_out)
     TLG, parts = Fst.read(path), read_folder(folder)
     check_labels(
         path,

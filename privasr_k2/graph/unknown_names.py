@@ -36,10 +36,9 @@ def delimiters_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> Cla
     if unknown_names == "none":
         return ClassDelimiters(len(lang.words), tuple(classes))
     if UNK in lang.word_ids:
-        raise GraphError(
-            lang.folder / "words.txt", f"no word {UNK}, which stands for names that no list has", "one",
-            "take it out of the lexicon, or set unknown_names=none",
-        )  # fmt: skip
+        expected = f"no word {UNK}, which stands for names that no list has"
+        way_out = "take it out of the lexicon, or set unknown_names=none"
+        raise GraphError(lang.folder / "words.txt", expected, "one", way_out)
     return ClassDelimiters(len(lang.words) + 1, tuple(classes))
 
 
@@ -50,10 +49,8 @@ def words_of(lang: Lang, delimiters: ClassDelimiters) -> tuple[str, ...]:
 
 def class_word_ids(lang: Lang, delimiters: ClassDelimiters) -> dict[str, int]:
     """The number of each word that a name may have, for the delimiters of :func:`delimiters_of`."""
-    return {
-        **lang.word_ids,
-        **({UNK: len(lang.words)} if delimiters.first > len(lang.words) else {}),
-    }
+    unknown = {UNK: len(lang.words)} if delimiters.first > len(lang.words) else {}
+    return {**lang.word_ids, **unknown}
 
 
 def unknown_names_loop(lang: Lang, sub: SubLm, *, min_tokens: int) -> Grammar:
@@ -128,12 +125,9 @@ def lexicon_entry(loop: Grammar, *, first_state: int, enter: int, leave: int, wo
     """
     columns = (loop.sources + first_state, loop.targets + first_state, loop.labels, loop.costs)
     lines = [f"0 {first_state} {enter} {word}\n"]
-    lines += [f"{source} {target} {token} 0 {cost:.7g}\n" for source, target, token, cost
-              in zip(*(column.tolist() for column in columns))]  # fmt: skip
+    arcs = zip(*(column.tolist() for column in columns))
+    lines += [f"{source} {target} {token} 0 {cost:.7g}\n" for source, target, token, cost in arcs]
     ends = np.flatnonzero(np.isfinite(loop.finals))
-    costs = loop.finals[ends].tolist()
-    lines += [
-        f"{state + first_state} 0 {leave} 0 {cost:.7g}\n"
-        for state, cost in zip(ends.tolist(), costs)
-    ]
+    finals = zip((ends + first_state).tolist(), loop.finals[ends].tolist())
+    lines += [f"{state} 0 {leave} 0 {cost:.7g}\n" for state, cost in finals]
     return "".join(lines)
