@@ -31,21 +31,13 @@ def write_score(
     found: dict[str, PartScore] = {}
     records = []
     for part, (refs, hyps) in parts.items():
-        utterances = [
-            Utterance(
-                name,
-                part,
-                f"s{i % num_speakers}",
-                tuple(ref.split()),
-                False,
-                {POINT: tuple(hyps[name].split())},
-            )
-            for i, (name, ref) in enumerate(refs.items())
-        ]
+        utterances = []
+        for i, (name, ref) in enumerate(refs.items()):
+            facts, words = (name, part, f"s{i % num_speakers}"), tuple(hyps[name].split())
+            utterances.append(Utterance(*facts, tuple(ref.split()), False, {POINT: words}))
         scored = score_utterances(utterances, POINT, {})
-        made = score_part(
-            part, scored, OPTIONS, raw_refs=[u.ref for u in utterances], vocabulary=None
-        )
+        raw_refs = [utterance.ref for utterance in utterances]
+        made = score_part(part, scored, OPTIONS, raw_refs=raw_refs, vocabulary=None)
         values = {**made.to_dict(), "characters": score_characters(part, scored, OPTIONS).to_dict()}
         found[part] = PartScore.from_dict(values)
         records += [u.to_dict() for u in scored]
