@@ -118,7 +118,5 @@ def platt(scores: np.ndarray, correct: np.ndarray) -> Calibrator:
     if weights[0] < 0:  # the greatest likelihood with a slope of at least 0
         share = targets.mean()
         weights = np.array([0.0, np.log(share / (1 - share))])
-        log.warning(
-            "the scores of held-out words do not tell correct from wrong: train on more words"
-        )
+        log.warning("scores of held-out words do not tell correct from wrong: train on more words")
     return Calibrator(PLATT, weights[:1], weights[1:])

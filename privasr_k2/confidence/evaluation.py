@@ -131,9 +131,8 @@ def _evaluate_group(
         correct, speakers = targets.correct[kept] == 1, targets.speakers[kept]
         sums.append(ConfidenceSums(values, correct, speakers, len(targets.speaker_names), options))
     rng = randomness.stream(options.seed, "confidence", group)
-    drawn = dict(
-        zip([system for system, _, _ in systems], draw_metrics(sums, rng, options.num_replicates))
-    )
+    metrics = draw_metrics(sums, rng, options.num_replicates)
+    drawn = dict(zip((system for system, _, _ in systems), metrics))
     results = []
     for system, targets, values in systems:
         # A baseline is compared with those before it, so that no pair comes twice.

@@ -115,9 +115,8 @@ def word_features(
         columns["pause_after"] = np.log(np.clip(after, _SHORTEST, _LONGEST_PAUSE))
     if all(hyp.depths is not None for hyp in spoken):
         columns["depth"] = np.log(np.array([d for hyp in spoken for d in hyp.depths or ()]))
-    columns[AGREEMENT] = np.concatenate(
-        [agreement(nbest, settings) for nbest in lists.lists if nbest.hyps]
-    )
+    agreements = [agreement(nbest, settings) for nbest in lists.lists if nbest.hyps]
+    columns[AGREEMENT] = np.concatenate(agreements)
     # An LM scores each hypothesis's words and its end.
     at = np.arange(len(words)) + np.repeat(np.arange(len(counts)), counts)
     for name, log_probs in sorted(lm_log_probs.items()):
@@ -175,9 +174,8 @@ def agreement(one: NbestList, settings: FeatureSettings) -> np.ndarray:
     places, where = np.unique(table, axis=0, return_inverse=True)
     where = where.reshape(-1)  # numpy 2.0 gives it the shape of the table
     word, start, end = places.T
-    overlap = (
-        (word[:, None] == word) & (start[:, None] < end) & (start < end[:, None])
-    )  # (U, U) of different places
+    # (U, U) of different positions.
+    overlap = (word[:, None] == word) & (start[:, None] < end) & (start < end[:, None])
     has = np.zeros((len(one.hyps), len(places)))
     has[np.repeat(np.arange(len(counts)), counts), where] = 1.0
     share = hypothesis_weights(one.hyps, settings) @ (has @ overlap > 0)

@@ -128,13 +128,10 @@ def feature_names(config: ConfidenceConfig, found: WordFeatures, place: Path) ->
     """
     if config.classifier == NETWORK:
         # Lists of one hypothesis each tell nothing by their agreement, 1 for all words.
-        return tuple(
-            name for name in found.names if name != AGREEMENT or (found.column(name) != 1).any()
-        )
+        agree = AGREEMENT in found.names and (found.column(AGREEMENT) != 1).any()
+        return tuple(name for name in found.names if name != AGREEMENT or agree)
     if CONFIDENCE not in found.names:
-        raise DataError(
-            place, "word confidences", "hypotheses without", "choose --set classifier=network"
-        )
+        raise DataError(place, "word confidences", "none", "choose --set classifier=network")
     return (CONFIDENCE,)
 
 
@@ -145,12 +142,9 @@ def select(found: WordFeatures, names: Sequence[str], place: Path) -> np.ndarray
         DataError: lists that cannot give one of them.
     """
     if missing := [name for name in names if name not in found.names]:
-        way_out = (
-            "give the scores, times or confidences of the model's training, or train it without"
-        )
-        raise DataError(
-            place, f"the features {' '.join(names)}", f"no {' '.join(missing)}", way_out
-        )
+        way_out = "give the scores, times and confidences of the training, or train without"
+        expected, found_names = f"the features {' '.join(names)}", f"no {' '.join(missing)}"
+        raise DataError(place, expected, found_names, way_out)
     return found.values[:, [found.names.index(name) for name in names]]
 
 
@@ -167,9 +161,8 @@ def examples_of(
     targets = targets_of(lists, scored_units)
     values, kept = select(found, names, lists.place)[found.best], targets.scored
     seen = hashes_of(nbest.id for nbest in lists.lists)
-    return Examples(
-        values[kept], targets.correct[kept] == 1, targets.speakers[kept], seen, lists.place
-    )
+    correct, speakers = targets.correct[kept] == 1, targets.speakers[kept]
+    return Examples(values[kept], correct, speakers, seen, lists.place)
 
 
 def hashes_of(utterances: Iterable[str]) -> np.ndarray:
@@ -239,9 +232,8 @@ def train_model(
         scores, correct = _cross_fitted(config, train), train.correct
     else:
         scores, correct = _own(train.features), train.correct
-    calibrator = calibration.fit(
-        config.calibration, scores, correct, isotonic_from=config.isotonic_from
-    )
+    kind, isotonic_from = config.calibration, config.isotonic_from
+    calibrator = calibration.fit(kind, scores, correct, isotonic_from=isotonic_from)
     log.info(
         "%s on %d words, %.1f %% correct; calibration %s on %d words, %.1f %% correct",
         config.classifier, len(train.correct), 100 * train.correct.mean(),
@@ -303,9 +295,8 @@ def save_model(model: ConfidenceModel, folder: Path) -> None:
         TRAINED_ON: torch.from_numpy(model.trained_on),
     }
     if model.network is not None:
-        tensors.update(
-            {f"network/{name}": value for name, value in model.network.state_dict().items()}
-        )
+        state = model.network.state_dict()
+        tensors |= {f"network/{name}": value for name, value in state.items()}
     with atomic_path(folder) as temporary:
         temporary.mkdir()
         write_json(temporary / MODEL_FILE, plain)
@@ -330,9 +321,8 @@ def load_model(folder: Path) -> ConfidenceModel:
         names = tuple(map(str, plain["features"]))
         weights = Weights(float(plain["lm_weight"]), float(plain["insertion_penalty"]))
         settings = FeatureSettings(weights, float(plain["nbest_scale"]), int(plain["around"]))
-        x, y, trained_on = (
-            tensors[name].numpy() for name in ("calibrator/x", "calibrator/y", TRAINED_ON)
-        )
+        tensor_names = ("calibrator/x", "calibrator/y", TRAINED_ON)
+        x, y, trained_on = (tensors[name].numpy() for name in tensor_names)
         kind, classifier = str(plain["calibration"]), str(plain["classifier"])
         kinds = set(calibration.KINDS) - {calibration.AUTO}
         if kind not in kinds or classifier not in (NETWORK, OWN):
@@ -340,24 +330,15 @@ def load_model(folder: Path) -> ConfidenceModel:
         calibrator = Calibrator(kind, x, y)
         network = None
         if classifier == NETWORK:
-            network = ConfidenceNetwork(
-                len(names), [int(width) for width in plain["hidden"]]
-            ).eval()
+            network = ConfidenceNetwork(len(names), [int(width) for width in plain["hidden"]])
+            network.eval()
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            path, "what train_confidence writes", repr(error), "train the model again"
-        ) from error
+        way_out = "train the model again"
+        raise DataError(path, "what train_confidence writes", repr(error), way_out) from error
     if network is not None:
-        start = "network/"
-        fill(
-            network,
-            {
-                name[len(start) :]: value
-                for name, value in tensors.items()
-                if name.startswith(start)
-            },
-            folder / WEIGHTS_FILE,
-        )
+        of_network = (name for name in tensors if name.startswith("network/"))
+        values = {name.removeprefix("network/"): tensors[name] for name in of_network}
+        fill(network, values, folder / WEIGHTS_FILE)
     return ConfidenceModel(classifier, names, settings, calibrator, network, trained_on)
 
 

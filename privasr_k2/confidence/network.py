@@ -83,9 +83,8 @@ def train_network(
         order = torch.from_numpy(stream(seed, "batches", epoch).permutation(len(features)))
         total = 0.0
         for batch in order.split(batch_size):
-            loss = nn.functional.binary_cross_entropy_with_logits(
-                network(inputs[batch]), targets[batch]
-            )
+            log_odds = network(inputs[batch])
+            loss = nn.functional.binary_cross_entropy_with_logits(log_odds, targets[batch])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()

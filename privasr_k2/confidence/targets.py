@@ -54,9 +54,7 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
     """
     if not any(nbest.ref for nbest in lists.lists):
         expected = "references, to tell correct words from wrong ones"
-        raise DataError(
-            lists.place, expected, "none", "give import_nbest the references: --in-cuts"
-        )
+        raise DataError(lists.place, expected, "none", "give import_nbest them: --in-cuts")
     names = tuple(sorted({nbest.speaker for nbest in lists.lists}))
     numbers = {name: number for number, name in enumerate(names)}
     correct, speakers, ref_words, errors = [], [], 0, 0
@@ -97,7 +95,6 @@ def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, i
     for block in blocks:
         if block.tag == "equal":
             correct[block.dest_start : block.dest_end] = True
-    errors = sum(
-        max(b.src_end - b.src_start, b.dest_end - b.dest_start) for b in blocks if b.tag != "equal"
-    )
+    wrong = (block for block in blocks if block.tag != "equal")
+    errors = sum(max(b.src_end - b.src_start, b.dest_end - b.dest_start) for b in wrong)
     return correct, errors

@@ -67,15 +67,13 @@ def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compac
         ``None`` where it takes more than ``max_states`` states, or 100 times as many silent paths.
     """
     arcs, frames, final = _single_words(lattice, beam + _DELTA)
-    without_epsilons = _without_epsilons(
-        arcs, final, beam + _DELTA, None if max_states is None else _WAYS * max_states
-    )
+    max_ways = None if max_states is None else _WAYS * max_states
+    without_epsilons = _without_epsilons(arcs, final, beam + _DELTA, max_ways)
     if without_epsilons is None:
         return None
     anchors, words = without_epsilons
-    return _deterministic(
-        words, np.append(frames[anchors], frames[final]), beam + _DELTA, max_states
-    )
+    frames = np.append(frames[anchors], frames[final])
+    return _deterministic(words, frames, beam + _DELTA, max_states)
 
 
 def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray, int]:
@@ -95,9 +93,7 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
     first = np.cumsum(links) - links
     is_first = np.arange(len(arc)) == first[arc]
     is_last = np.append(is_first[1:], True)[: len(arc)]
-    between = (
-        lattice.final + 1 + np.cumsum(~is_last) - 1
-    )  # the state behind each link that is not the last
+    between = lattice.final + np.cumsum(~is_last)  # the state behind each link that is not the last
     ends = np.where(is_last, targets[arc], between)
     starts = np.where(is_first, sources[arc], np.roll(ends, 1))
     words = np.zeros(len(arc), dtype=np.int64)
@@ -154,9 +150,7 @@ def _deterministic(
     starts = splits_of(arcs.sources, final + 1)
     # What waits for a level: arcs, the best total up to their ends, and the members of the subsets
     # there.
-    waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [
-        [] for _ in range(int(levels.max()) + 1)
-    ]
+    waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [[] for _ in range(levels.max() + 1)]
     initial = _zeros(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     waiting[0].append((replace(initial, sources=initial.sources - 1), np.zeros(1), initial))
     taken, ends, num_states, last = [], [], 0, 0
@@ -165,9 +159,8 @@ def _deterministic(
             continue
         into, totals, members = _side_by_side(at_this_level)
         at_this_level.clear()
-        _, first, state = np.unique(
-            _digests(members, len(totals)), return_index=True, return_inverse=True
-        )
+        digests = _digests(members, len(totals))
+        _, first, state = np.unique(digests, return_index=True, return_inverse=True)
         come = np.full(len(first), np.inf)
         np.minimum.at(come, state, totals)
         taken.append(replace(into, targets=num_states + state))
@@ -226,9 +219,8 @@ def _trimmed(arcs: _Arcs, frames: np.ndarray, final: int) -> CompactLattice:
     number, arcs = np.cumsum(leads) - 1, arcs[leads[arcs.targets]]
     arcs = arcs[np.lexsort((arcs.words, arcs.sources))]
     sources, targets = number[arcs.sources], number[arcs.targets]
-    return CompactLattice(
-        frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1]
-    )
+    am_scores, lm_scores = arcs.scores.T
+    return CompactLattice(frames[leads], sources, targets, arcs.words, am_scores, lm_scores)
 
 
 def _zeros(sources: np.ndarray, targets: np.ndarray) -> _Arcs:

@@ -55,9 +55,7 @@ def prepare(model: Recognizer, folder: Path, config: EndToEndConfig) -> None:
     """
     if model.tokens is None or not any(token.startswith(WORD_START) for token in model.tokens):
         expected = f"tokens that begin words with {WORD_START}"
-        raise DataError(
-            folder, expected, "none", "train with --units char or bpe_N, or use a graph"
-        )
+        raise DataError(folder, expected, "none", "train with --units char or bpe_N")
     if config.ctc_weight >= 0 and hasattr(model, "ctc_weight"):
         model.ctc_weight = config.ctc_weight
 

@@ -113,9 +113,8 @@ class Decoder(FirstPass[Graph]):
         super().__init__(graph, config)
         if config.backend != "k2":
             expected = "backend=k2 for what needs lattices, such as N-best lists"
-            raise ConfigError(
-                f"backend={config.backend}", expected, config.backend, "--set backend=k2"
-            )
+            name = f"backend={config.backend}"
+            raise ConfigError(name, expected, config.backend, "--set backend=k2")
         import k2
 
         # A graph of its own: other decoders of the same graph may search with other weights.

@@ -88,9 +88,8 @@ class KaldiDecoder(FirstPass[TokenGraph]):
             ends = np.isfinite(TLG.finals)
             costs = lm_weight * TLG.costs + insertion_penalty * self._spoken
             finals = np.where(ends, lm_weight * np.where(ends, TLG.finals, 0), np.inf)
-            weighted = dataclasses.replace(
-                self._numbered, costs=costs.astype(np.float32), finals=finals.astype(np.float32)
-            )
+            costs, finals = costs.astype(np.float32), finals.astype(np.float32)
+            weighted = dataclasses.replace(self._numbered, costs=costs, finals=finals)
             fst = weighted.to_kaldifst()
             # Kept beside its search, which only points to it.
             self._ready = point, fst, kaldi_decoder.FasterDecoder(fst, self._options)

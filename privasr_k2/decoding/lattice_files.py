@@ -46,20 +46,13 @@ def write_lattices(
 ) -> None:
     """Write the lattices of one job, whole or not at all."""
     written = list(lattices)
-    arrays = {
-        name: np.concatenate(
-            [np.zeros(0), *(getattr(lattice, name) for lattice in written)],
-            dtype=kind,
-            casting="unsafe",
-        )
-        for name, kind in (_OF_STATES | _OF_ARCS).items()
-    }
-    arrays["state_splits"] = np.cumsum(
-        [0, *(lattice.num_states for lattice in written)], dtype=np.int64
-    )
-    arrays["arc_splits"] = np.cumsum(
-        [0, *(len(lattice.words) for lattice in written)], dtype=np.int64
-    )
+    arrays = {}
+    for name, kind in (_OF_STATES | _OF_ARCS).items():
+        parts = [np.zeros(0, kind), *(getattr(lattice, name) for lattice in written)]
+        arrays[name] = np.concatenate(parts).astype(kind)
+    sizes = np.array([(lattice.num_states, len(lattice.words)) for lattice in written])
+    for n, name in enumerate(("state_splits", "arc_splits")):
+        arrays[name] = np.cumsum([0, *sizes.reshape(-1, 2)[:, n]], dtype=np.int64)
     header = {
         "format": _FORMAT,
         "weights": weights._asdict(),
@@ -93,9 +86,8 @@ def read_lattices(folder: Path) -> Lattices:
                 raise DataError(path, "every utterance once", found, _AGAIN)
             by_id[lattice.id], places[lattice.id] = lattice, path
     if common is None or not by_id:
-        raise DataError(
-            folder, "*.safetensors files with lattices", "none", "run decode --out-lattices"
-        )
+        expected = "*.safetensors files with lattices"
+        raise DataError(folder, expected, "none", "run decode --out-lattices")
     return Lattices(folder, tuple(by_id[name] for name in sorted(by_id)), *common)
 
 
@@ -105,9 +97,7 @@ def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
     try:
         if header.get("format") != _FORMAT:
             raise ValueError(f"the format {header.get('format')!r}")
-        weights = Weights(
-            float(header["weights"]["lm_weight"]), float(header["weights"]["insertion_penalty"])
-        )
+        weights = Weights(*(float(header["weights"][name]) for name in Weights._fields))
         words = tuple(map(str, header["words"]))
         states, arcs = arrays["state_splits"].tolist(), arrays["arc_splits"].tolist()
         lattices = []
@@ -137,11 +127,9 @@ def kaldi_text(lattice: Lattice) -> str:
     <BLANKLINE>
     """
     rows: list[Any] = [lattice.id]
-    columns = zip(
-        *(values.tolist() for values in (lattice.sources, lattice.targets, lattice.words)),
-        (-lattice.lm_scores + 0.0).tolist(),
-        (-lattice.am_scores + 0.0).tolist(),
-    )
+    labels = (values.tolist() for values in (lattice.sources, lattice.targets, lattice.words))
+    costs = (0.0 - lattice.lm_scores).tolist(), (0.0 - lattice.am_scores).tolist()
+    columns = zip(*labels, *costs)
     for source, target, word, graph, acoustic in columns:
         arc = f"{source}" if word == END else f"{source} {target} {word}"
         rows.append(f"{arc} {graph},{acoustic},")

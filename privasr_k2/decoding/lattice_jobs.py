@@ -64,8 +64,7 @@ def lattice_of(cut: Cut, found: Found | None, subsampling: int, beam: float) -> 
         return Lattice(*facts_of(cut), beam, no_scores, none, none, none, no_scores, no_scores)
     arrays = found.arrays
     seconds = np.minimum(arrays.frames * (subsampling * cut.frame_shift), cut.duration)
-    sources, targets, words = (
-        values.astype(np.int32) for values in (arrays.sources, arrays.targets, arrays.words)
-    )
+    labels = arrays.sources, arrays.targets, arrays.words
+    sources, targets, words = (values.astype(np.int32) for values in labels)
     arcs = sources, targets, words, arrays.am_scores, arrays.lm_scores
     return Lattice(*facts_of(cut), found.beam, seconds, *arcs)

@@ -85,9 +85,8 @@ def rescored_list(
             scores = {GRAPH: path.lm_score, name: float(found.lm_scores[path.arcs].sum())}
             text = " ".join(words[word] for word in path.words)
             hyps.append(Hypothesis(rank, text, path.am_score, scores))
-    return NbestList(
-        lattice.id, lattice.part, lattice.speaker, lattice.ref, found is None, tuple(hyps)
-    )
+    facts = lattice.id, lattice.part, lattice.speaker, lattice.ref
+    return NbestList(*facts, found is None, tuple(hyps))
 
 
 def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:

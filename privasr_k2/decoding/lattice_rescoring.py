@@ -83,9 +83,8 @@ def rescore(
     """
     symbols = lm.symbols(words)
     for block in _blocks(lattices, lm):
-        searched = _search(
-            [lattice for lattice in block if lattice.num_states], symbols, lm, weights, config
-        )
+        with_paths = [lattice for lattice in block if lattice.num_states]
+        searched = _search(with_paths, symbols, lm, weights, config)
         for lattice in block:
             yield next(searched) if lattice.num_states else None
 
@@ -187,9 +186,8 @@ class _Search:
         totals = self.totals[base + rows] + whole.fixed[along] + whole.factor * scores
         arcs_out = _Arcs(base + rows, along, scores, totals)
         later = whole.levels[whole.targets[along]]
-        np.maximum.at(
-            self.ahead, (whole.utterances[whole.targets[along]], later), self._estimates(arcs_out)
-        )
+        utterances = whole.utterances[whole.targets[along]]
+        np.maximum.at(self.ahead, (utterances, later), self._estimates(arcs_out))
         for target, which in grouped(later):
             self.waiting[target].append(arcs_out[which])
         self.memory[level] = states, base, int(later.max())
@@ -273,9 +271,8 @@ def _search(
     search = _Search(whole, lm, config)
     search.run()
     arcs, ends = _Arcs.joined(search.kept), np.concatenate(search.ends)
-    leads = Dag(len(search.at), arcs.sources, ends).best_to(
-        np.flatnonzero(whole.is_final[search.at]), np.zeros(len(ends))
-    )
+    finals = np.flatnonzero(whole.is_final[search.at])
+    leads = Dag(len(search.at), arcs.sources, ends).best_to(finals, np.zeros(len(ends)))
     on_path = np.isfinite(leads[ends])
     arcs, ends = arcs[on_path], ends[on_path]
     alive = np.isfinite(leads)
@@ -287,15 +284,8 @@ def _search(
         number = np.full(len(search.at), -1)
         number[states] = np.arange(len(states))
         old = arcs.along[mine] - np.searchsorted(whole.sources, whole.offsets[n])
-        yield Rescored(
-            replace(
-                lattice,
-                seconds=lattice.seconds[search.at[states] - whole.offsets[n]],
-                sources=number[arcs.sources[mine]].astype(np.int32),
-                targets=number[ends[mine]].astype(np.int32),
-                words=lattice.words[old],
-                am_scores=lattice.am_scores[old],
-                lm_scores=lattice.lm_scores[old],
-            ),
-            arcs.lm_scores[mine],
-        )
+        arrays = {name: getattr(lattice, name)[old] for name in ("words", "am_scores", "lm_scores")}
+        seconds = lattice.seconds[search.at[states] - whole.offsets[n]]
+        sources, targets = (number[s[mine]].astype(np.int32) for s in (arcs.sources, ends))
+        made = replace(lattice, seconds=seconds, sources=sources, targets=targets, **arrays)
+        yield Rescored(made, arcs.lm_scores[mine])

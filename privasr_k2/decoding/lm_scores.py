@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,9 +57,8 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
         header, arrays = read_arrays(path, ["log_probs"], expected=what, way_out=_AGAIN)
         log_probs = arrays["log_probs"].astype(np.float64)
         if header.get("lists") != expected:
-            raise DataError(
-                path, f"scores of the lists in {lists.place}", "those of others", _AGAIN
-            )
+            expected = f"scores of the lists in {lists.place}"
+            raise DataError(path, expected, "those of others", _AGAIN)
         if log_probs.shape != (total,):
             shape = f"an array of the shape {log_probs.shape}"
             raise DataError(path, f"{total} scores, of all words and sentence ends", shape, _AGAIN)
@@ -67,9 +66,8 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
             raise DataError(path, "the name of the LM", repr(header.get("name")), _AGAIN)
         name = header["name"]
         if name in by_name:
-            raise DataError(
-                path, "LMs of different names", f"{name} twice", "give one of them another name"
-            )
+            expected, found = "LMs of different names", f"{name} twice"
+            raise DataError(path, expected, found, "give one of them another name")
         by_name[name] = log_probs
     return by_name
 
@@ -94,9 +92,8 @@ def with_lm_scores(lists: NbestLists, log_probs: Mapping[str, np.ndarray]) -> Nb
             for hyp in nbest.hyps
         )
         scored.append(replace(nbest, hyps=hyps))
-    return replace(
-        lists, lists=tuple(scored), lm_names=tuple(sorted({*lists.lm_names, *log_probs}))
-    )
+    names = tuple(sorted({*lists.lm_names, *log_probs}))
+    return replace(lists, lists=tuple(scored), lm_names=names)
 
 
 def candidates_of(
@@ -117,10 +114,8 @@ def candidates_of(
     errors = []
     for nbest in chosen:
         ref = to_scored_units(nbest.ref.split(), scored_units)
-        errors += [
-            count_errors(ref, to_scored_units(hyp.words.split(), scored_units)).errors
-            for hyp in nbest.hyps
-        ]
+        hyps = (to_scored_units(hyp.words.split(), scored_units) for hyp in nbest.hyps)
+        errors += [count_errors(ref, hyp).errors for hyp in hyps]
     sizes = [len(nbest.hyps) for nbest in chosen]
     hyps = [hyp for nbest in chosen for hyp in nbest.hyps]
     return Candidates(
@@ -133,7 +128,5 @@ def candidates_of(
 
 
 def _digest(lists: NbestLists) -> str:
-    content: Sequence[object] = [
-        [nbest.id, [hyp.words for hyp in nbest.hyps]] for nbest in lists.lists
-    ]
+    content = [[nbest.id, [hyp.words for hyp in nbest.hyps]] for nbest in lists.lists]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -126,9 +126,8 @@ class NbestSearch:
                 if own is not None:
                     hypotheses = nbest(own, self.config) if paths is None else of_paths(own, paths)
                     with_names = _with_classes(hypotheses, own, self.decoder.graph.delimiters)
-                    results[utterance] = with_posteriors(
-                        with_names, own, self.config.posterior_scale
-                    )
+                    scale = self.config.posterior_scale
+                    results[utterance] = with_posteriors(with_names, own, scale)
         return results
 
 
@@ -167,9 +166,8 @@ def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
             sequences, beam = wider, 2 * beam
     # With a smaller beam there may still have been enough.
     limited = limited and len(sequences) < config.num_paths
-    aligned = _aligned(
-        lattice, [words for _, words in sequences], max(cost for cost, _ in sequences)
-    )
+    worst_cost = max(cost for cost, _ in sequences)
+    aligned = _aligned(lattice, [words for _, words in sequences], worst_cost)
     for (exact, path), (cost, _) in zip(aligned, sequences):
         if abs(exact - cost) > _AGREEMENT:
             raise RuntimeError(f"the path of {path.words} costs {exact} and was found with {cost}")
@@ -202,9 +200,8 @@ def _sequences(
 
     acceptor = _transducer(lattice, beam + _AGREEMENT, acceptor=True)
     kaldifst.rmepsilon(acceptor)
-    deterministic = kaldifst.determinize(
-        acceptor, delta=_DELTA, nstate=max_states or -1, weight=repr(beam + _AGREEMENT)
-    )
+    limits = {"nstate": max_states or -1, "weight": repr(beam + _AGREEMENT)}
+    deterministic = kaldifst.determinize(acceptor, delta=_DELTA, **limits)
     if max_states is not None and deterministic.num_states >= max_states:
         return None
     sequences = []
@@ -235,9 +232,8 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
     numbers = np.where(is_first, kept[of] + 1, 0)
     costs = np.where(is_first, lattice.costs[kept][of], 0.0)
     # Few states are left within a beam: they are numbered anew, the first one 0.
-    states, numbered = np.unique(
-        np.concatenate([[0, lattice.final], sources, targets]), return_inverse=True
-    )
+    ends = np.concatenate([[0, lattice.final], sources, targets])
+    states, numbered = np.unique(ends, return_inverse=True)
     sources, targets = np.split(numbered[2:], 2)
     finals = np.full(len(states), np.inf)
     finals[numbered[1]] = 0.0

@@ -73,9 +73,8 @@ class WordTimes:
             duration: of the utterance, the upper bound of times.
         """
         words = [self._words[word] for word in path.words]
-        variants = [
-            None if self._any_tokens and word == UNK else self._variants[word] for word in words
-        ]
+        any_word = UNK if self._any_tokens else None
+        variants = [None if word == any_word else self._variants[word] for word in words]
         spans = word_spans(path.labels.tolist(), variants, repeats=self._repeats)
         if spans is None:
             expected = f"pronunciations that spell the path of {' '.join(words)!r}"
@@ -103,7 +102,7 @@ def nbest_cuts(
         if searched is not None and searched.limited:
             limited.append(cut.id)
             message = (
-                "%s: max_states=%d was reached; here are the %d hypotheses within %g of the best"
+                "%s: determinization passed max_states=%d; here are the %d hypotheses within %g"
             )
             num_paths = len(searched.paths)
             log.warning(message, cut.id, config.max_states, num_paths, searched.beam)

@@ -96,9 +96,7 @@ def word_posteriors(lattice: WordLattice, scale: float) -> WordPosteriors:
     word_splits, word_values = _words(lattice)
     words, columns = np.unique(word_values, return_inverse=True)
     counts, none = word_splits[chain.arcs + 1] - word_splits[chain.arcs], len(words)
-    padded = np.append(
-        columns, none
-    )  # so that an arc without words behind the last one has an index
+    padded = np.append(columns, none)  # so that the last arc without words has an index
     first = np.where(counts > 0, padded[word_splits[chain.arcs]], none)
     last = np.where(counts > 0, padded[word_splits[chain.arcs + 1] - 1], none)
     flow = chain.occupancy[chain.sources] * chain.chances
@@ -112,9 +110,8 @@ def word_posteriors(lattice: WordLattice, scale: float) -> WordPosteriors:
     depths = np.exp(np.maximum(-(frames * logs).sum(axis=1), 0.0))
     arc_posteriors, arc_levels = np.zeros(len(lattice.costs)), np.full(len(lattice.costs), -1)
     arc_posteriors[chain.arcs], arc_levels[chain.arcs] = flow, chain.levels
-    return WordPosteriors(
-        words, frames, depths, arc_posteriors, arc_levels, word_splits, word_values
-    )
+    arcs = arc_posteriors, arc_levels
+    return WordPosteriors(words, frames, depths, *arcs, word_splits, word_values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +144,7 @@ def _chain(lattice: WordLattice, scale: float) -> _Chain:
     level = dijkstra(graph, indices=0, unweighted=True)
     reached = np.isfinite(level)
     if np.any(level[ends[1]] != level[ends[0]] + 1) or level[lattice.final] != level[reached].max():
-        raise ValueError(
-            "arcs of a lattice must be frames: paths of different lengths reach one state"
-        )
+        raise ValueError("arcs must be frames: paths of different lengths reach one state")
     states = np.argsort(level, kind="stable")[: np.count_nonzero(reached)]
     number = np.zeros(num_states, dtype=np.int64)
     number[states] = np.arange(len(states))
@@ -174,11 +169,12 @@ def _coming_words(chain: _Chain, silent: np.ndarray, first: np.ndarray, none: in
     splits, spoken = chain.state_splits, ~silent
     local = chain.targets - splits[chain.levels + 1]  # numbered within their level
     num_states, widest = len(chain.occupancy), int(np.diff(splits).max())
-    onward = sparse.csr_matrix(
-        (chain.chances[silent], (chain.sources[silent], local[silent])), (num_states, widest)
-    )
-    word_matrix = sparse.csr_matrix(
-        (chain.chances[spoken], (chain.sources[spoken], first[spoken])), (num_states, none + 1)
+    onward, word_matrix = (
+        sparse.csr_matrix((chain.chances[arcs], (chain.sources[arcs], columns[arcs])), shape)
+        for arcs, columns, shape in (
+            (silent, local, (num_states, widest)),
+            (spoken, first, (num_states, none + 1)),
+        )
     )
     frames = np.zeros((len(splits) - 2, none + 1))
     coming = sparse.csr_matrix(([1.0], ([0], [none])), shape=(1, none + 1))  # at the final state

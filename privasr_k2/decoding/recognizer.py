@@ -87,16 +87,13 @@ class Recognizer:
         folder = Path(folder)
         file = folder / FILE
         if not file.is_file():
-            raise DataError(
-                file, "a recognizer", "nothing", "run the recipe to its end; it writes the file"
-            )
+            way_out = "run the recipe to its end; it writes the file"
+            raise DataError(file, "a recognizer", "nothing", way_out)
         spec = configuration.load(RecognizerSpec, [file])
         if spec.features not in DIMENSIONS:
             expected = f"features that are computed from audio: {' or '.join(DIMENSIONS)}"
             found = f"{spec.features} ones, which came with the corpus"
-            raise DataError(
-                file, expected, found, "train on a corpus with audio, or use bin.decode"
-            )
+            raise DataError(file, expected, found, "train with audio, or use bin.decode")
         model = load_model(folder / spec.model, device)
         decoder = open_decoder(folder / spec.graph, spec.search, device=device)
         decoder.check_model(model.num_tokens, model.tokens, folder / spec.model, model.ctc_topology)
@@ -116,9 +113,8 @@ class Recognizer:
         features = torch.from_numpy(extract(samples, self.spec.sampling_rate, self.spec.features))
         lengths = torch.tensor([len(features)])
         with torch.no_grad():  # k2 1.23.4 refuses inference tensors
-            log_probs, lengths = self._model.log_probs(
-                features[None].to(self._device), lengths.to(self._device)
-            )
+            inputs = features[None].to(self._device), lengths.to(self._device)
+            log_probs, lengths = self._model.log_probs(*inputs)
             hyps = self._decoder.decode(log_probs, lengths)[0]
         return None if hyps is None else hyps[0].words
 

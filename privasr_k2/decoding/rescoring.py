@@ -51,9 +51,7 @@ class Candidates:
     def __post_init__(self) -> None:
         steps = np.diff(self.utterance)
         if not len(steps) + 1 == len(self.utterance) or self.utterance[0] or set(steps) - {0, 1}:
-            raise ValueError(
-                "utterances must be numbered 0, 1, ... with at least one hypothesis each"
-            )
+            raise ValueError("utterances must be numbered 0, 1, ... and have hypotheses")
         total = int(self.num_words.sum()) + len(self.num_words)
         for name, values in self.log_probs.items():
             if values.shape != (total,):
@@ -85,15 +83,12 @@ class Candidates:
         if abs(sum(used.values()) - 1) > _ROUNDING or min(weights.values()) < 0:
             raise ValueError(f"weights must be 0 or more and add up to 1, got {dict(weights)}")
         if interpolation not in INTERPOLATIONS:
-            raise ValueError(
-                f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {interpolation!r}"
-            )
+            raise ValueError(_unknown(interpolation))
         if interpolation == "log_linear":
             by_word = sum(weight * self.log_probs[name] for name, weight in used.items())
         else:
-            by_word = np.logaddexp.reduce(
-                [np.log(w) + self.log_probs[name] for name, w in used.items()]
-            )
+            parts = [np.log(w) + self.log_probs[name] for name, w in used.items()]
+            by_word = np.logaddexp.reduce(parts)
         return np.add.reduceat(by_word, self.word_starts)
 
     def best(
@@ -173,10 +168,8 @@ def grid_errors(
     Args:
         names: the LMs to combine.
     """
-    weights, penalties = (
-        values.ravel()
-        for values in np.meshgrid(config.lm_weights, config.insertion_penalties, indexing="ij")
-    )
+    grid = np.meshgrid(config.lm_weights, config.insertion_penalties, indexing="ij")
+    weights, penalties = (values.ravel() for values in grid)
     errors: dict[Point, int] = {}
     even = config.steps == 0 or len(names) == 1
     for lambdas in [(1 / len(names),) * len(names)] if even else simplex(len(names), config.steps):
@@ -233,6 +226,10 @@ class Rescoring:
         }
 
 
+def _unknown(interpolation: Any) -> str:
+    return f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {interpolation!r}"
+
+
 def _check_rescoring(lms: Any, interpolation: Any, point: Point) -> None:
     named = isinstance(lms, list) and all(isinstance(name, str) for name in lms)
     if not named or not len(set(lms)) == len(lms) == len(point.lambdas):
@@ -240,9 +237,7 @@ def _check_rescoring(lms: Any, interpolation: Any, point: Point) -> None:
             f"lms must be different names, one for each of {len(point.lambdas)} lambdas"
         )
     if interpolation not in INTERPOLATIONS:
-        raise ValueError(
-            f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {interpolation!r}"
-        )
+        raise ValueError(_unknown(interpolation))
     if not np.isfinite([point.lm_weight, point.insertion_penalty]).all() or point.lm_weight < 0:
         raise ValueError("lm_weight (0 or more) and insertion_penalty must be finite")
     if not (min(point.lambdas) >= 0 and abs(sum(point.lambdas) - 1) <= _ROUNDING):
@@ -266,6 +261,5 @@ def read_rescoring(path: Path) -> tuple[tuple[str, ...], str, Point]:
         _check_rescoring(lms, interpolation, point)
         return tuple(lms), interpolation, point
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(
-            path, "what tune_rescoring writes", repr(error), "run tune_rescoring again"
-        ) from error
+        expected, way_out = "what tune_rescoring writes", "run tune_rescoring again"
+        raise DataError(path, expected, repr(error), way_out) from error

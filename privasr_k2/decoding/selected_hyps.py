@@ -34,9 +34,8 @@ def rescored_records(
     """
     if set(lms) != set(candidates.log_probs) or len(lms) != len(point.lambdas):
         found = ", ".join(sorted(candidates.log_probs))
-        raise DataError(
-            place, f"scores of {', '.join(lms)}", found, "give the scores that were tuned with"
-        )
+        expected = f"scores of {', '.join(lms)}"
+        raise DataError(place, expected, found, "give the scores that were tuned with")
     totals = candidates.lm_totals(dict(zip(lms, point.lambdas)), interpolation=interpolation)
     weights, penalties = np.array([point.lm_weight]), np.array([point.insertion_penalty])
     (chosen,) = candidates.best(totals, weights, penalties)
@@ -66,7 +65,6 @@ def _records(
             hyp = Hyp(lm_weight, insertion_penalty, hyps[best].words, *scores, hyps[best].classes)
         else:
             hyp = Hyp(lm_weight, insertion_penalty, "", 0.0, 0.0)
-        records.append(
-            Record(nbest.id, nbest.part, nbest.speaker, nbest.ref, nbest.no_path, (hyp,))
-        )
+        facts = nbest.id, nbest.part, nbest.speaker, nbest.ref, nbest.no_path
+        records.append(Record(*facts, (hyp,)))
     return records

@@ -73,10 +73,14 @@ def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
         raise DataError(decoded.place, expected, found, "choose on dev, or the error is too small")
     grid = grid_counts(decoded, scored_units)
     if not grid[decoded.grid[0]].ref_words:
-        raise DataError(
-            decoded.place, "references with words", "only empty ones", "give dev transcripts"
-        )
-    chosen = min(grid, key=lambda point: (grid[point].errors, point.lm_weight, _from_zero(point)))
+        expected, found = "references with words", "only empty ones"
+        raise DataError(decoded.place, expected, found, "give dev transcripts")
+
+    def order(point: Weights) -> tuple[float, ...]:
+        penalty = point.insertion_penalty
+        return grid[point].errors, point.lm_weight, abs(penalty), penalty
+
+    chosen = min(grid, key=order)
     edges = edges_of(chosen, decoded.grid)
     for edge in edges:
         message = "the best %s on dev, %s, is at the edge of its grid: try a wider one"
@@ -112,9 +116,8 @@ def edges_of(chosen: Any, grid: Collection[Any]) -> tuple[str, ...]:
     for name in Weights._fields:
         values = {getattr(point, name) for point in grid}
         value = getattr(chosen, name)
-        at_end = value == max(values) or (
-            value == min(values) and not (name == "lm_weight" and value == 0)
-        )
+        lowest = value == min(values) and (name, value) != ("lm_weight", 0)
+        at_end = value == max(values) or lowest
         if len(values) > 1 and at_end:
             edges.append(name)
     return tuple(edges)
@@ -136,18 +139,12 @@ def choose_point(decoded: Decoded, weights: Weights | None) -> Weights:
             raise DataError(decoded.place, expected, f"{len(decoded.grid)} of them", way_out)
         return decoded.grid[0]
     if weights not in decoded.grid:
-        points = ", ".join(
-            f"({p.lm_weight}, {p.insertion_penalty})" for p in decoded.grid[:_LISTED]
-        )
+        points = ", ".join(str(tuple(point)) for point in decoded.grid[:_LISTED])
         more = f" and {len(decoded.grid) - _LISTED} more" if len(decoded.grid) > _LISTED else ""
         expected = f"the LM weight and insertion penalty {tuple(weights)}"
         way_out = "decode again with the weights that were chosen, or with dev's grid"
         raise DataError(decoded.place, expected, f"only {points}{more}", way_out)
     return weights
-
-
-def _from_zero(point: Weights) -> tuple[float, float]:
-    return abs(point.insertion_penalty), point.insertion_penalty
 
 
 def read_weights(path: Path) -> Weights:
@@ -164,9 +161,8 @@ def read_weights(path: Path) -> Weights:
     try:
         weights = Weights(float(content["lm_weight"]), float(content["insertion_penalty"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            path, "lm_weight and insertion_penalty", repr(error), "run tune_weights again"
-        ) from error
+        expected, way_out = "lm_weight and insertion_penalty", "run tune_weights again"
+        raise DataError(path, expected, repr(error), way_out) from error
     if not all(math.isfinite(w) for w in weights):
         raise DataError(path, "finite weights", str(tuple(weights)), "run tune_weights again")
     return weights

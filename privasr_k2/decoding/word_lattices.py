@@ -89,17 +89,8 @@ def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | N
         onward = (scores[own] + go)[alive]
         costs[alive] = np.maximum(backward[first + sources[alive]] - onward, 0.0)
         excess[alive] = np.maximum(backward[first] - come[alive] - onward, 0.0)
-        yield WordLattice(
-            int(states[n + 1] - first - 1),
-            sources,
-            targets,
-            labels,
-            word_splits[arcs[n] : arcs[n + 1] + 1],
-            word_values,
-            am[own],
-            lm[own],
-            costs,
-            excess,
-            None if symbol_splits is None else symbol_splits[arcs[n] : arcs[n + 1] + 1],
-            symbol_values,
-        )
+        words = slice(arcs[n], arcs[n + 1] + 1)
+        ends, totals = (sources, targets), (am[own], lm[own], costs, excess)
+        symbols = None if symbol_splits is None else symbol_splits[words], symbol_values
+        final = int(states[n + 1] - first - 1)
+        yield WordLattice(final, *ends, labels, word_splits[words], word_values, *totals, *symbols)

@@ -74,9 +74,8 @@ def choose_vocabulary(
     >>> sorted(train), sorted(other)
     (['a'], ['b', 'c'])
     """
-    frequent = [
-        word for word, count in lm_words.items() if count >= min_count and word not in train_words
-    ]
+    others = {word: count for word, count in lm_words.items() if word not in train_words}
+    frequent = [word for word, count in others.items() if count >= min_count]
     frequent.sort(key=lambda word: (-lm_words[word], word))
     return set(train_words), set(frequent[: max(max_words - len(train_words), 0)])
 
@@ -113,15 +112,13 @@ def build_lang(
     lm_words, needed = _count_words(lm_text), _count_words(further)
     known = counts["train"] if config.corpus_words and config.train_words else Counter()
     further_known = lm_words if config.corpus_words else Counter()
-    must, may = choose_vocabulary(
-        known + needed, further_known, max_words=config.max_words, min_count=config.min_count
-    )
+    limits = {"max_words": config.max_words, "min_count": config.min_count}
+    must, may = choose_vocabulary(known + needed, further_known, **limits)
     if not config.train_words:  # tokens are those of the words that there must be
         must, may = must | may, set()
     if not must:
-        raise DataError(
-            "the vocabulary", "words", "none", "give --in-further-text, or set corpus_words=true"
-        )
+        way_out = "give --in-further-text, or set corpus_words=true"
+        raise DataError("the vocabulary", "words", "none", way_out)
     reserved = {EPSILON, BLANK, BACKOFF, "<s>", "</s>", "<unk>"}
     if reserved & must:
         place = "the training text, further text and name lists"
@@ -132,17 +129,17 @@ def build_lang(
         temporary.mkdir(parents=True)
         if model_pieces is not None:
             shutil.copyfile(model_pieces, temporary / "bpe.model")
-        spellings = _spell(
-            must, may, temporary / "bpe.model", config, corpus_lexicon, texts["train"]
-        )
+        bpe_model = temporary / "bpe.model"
+        spellings = _spell(must, may, bpe_model, config, corpus_lexicon, texts["train"])
         _needs(needed, spellings)
         if model_tokens is not None:
             spellings = _in_tokens(spellings, model_tokens, must)
         dev_only = set(counts.get("dev", ())) - set(spellings.variants) - reserved
+        characters = set(spellings.tokens) - {WORD_START}
         dev_spellings = (
-            spell_in_characters((), dev_only, known=set(spellings.tokens) - {WORD_START})
+            spell_in_characters((), dev_only, known=characters)
             if config.units == "char"
-            else _spell(set(), dev_only, temporary / "bpe.model", config, corpus_lexicon, ())
+            else _spell(set(), dev_only, bpe_model, config, corpus_lexicon, ())
         )
         oov = {"lm_text": lm_words, **counts} if lm_words else counts
         report = {role: _out_of_vocabulary(found, spellings) for role, found in oov.items()}
@@ -173,10 +170,8 @@ def _spell(
     """Spell words in the units of ``config``; a missing BPE model is trained on ``bpe_text``."""
     kind, size = parse_units(config.units)
     if kind == "phone":
-        cmudict = cmudict_path(config.cmudict)
-        return spell_in_phones(
-            must, may, corpus_lexicon=corpus_lexicon, cmudict=cmudict, g2p=config.g2p
-        )
+        sources = {"corpus_lexicon": corpus_lexicon, "cmudict": cmudict_path(config.cmudict)}
+        return spell_in_phones(must, may, **sources, g2p=config.g2p)
     if kind == "char":
         return spell_in_characters(must, may)
     if not bpe_model.exists():

@@ -91,16 +91,15 @@ def compile_class_graph(
     G = grammar(lm.root, words, backoff_label=backoff, place=place)
     G = with_calls(G, delimiters, backoff_label=backoff, cut_history=config.cut_history)
     laps.lap("G")
-    root = Fst.from_kaldifst(
-        compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters)
-    )
+    LG = compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters)
+    root = Fst.from_kaldifst(LG)
     laps.lap("LG of the root model")
     names = {
         kind: names_piece(lang, sub, kind, delimiters, config, sub_file(place, kind))
         for kind, sub in lm.sub_lms.items()
     }
     laps.lap("LG of the names")
-    pieces = Pieces(root, names, _first_label(lang))
+    pieces = Pieces(root, names, lang.num_tokens + lexicon_openfst(lang)[1])
     limits = ("max_states", "max_class_states", "unknown_names", "unknown_min_tokens")
     described = {
         "names": list(delimiters.classes),
@@ -128,14 +127,9 @@ def names_piece(
     G, unknown = names_grammar(sub, kind, word_ids, leave=leave, source=source), None
     if UNK in word_ids and UNK in sub.words:
         unknown = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
-    LG = compose_lexicon_and_grammar(
-        lang, G, config.max_states, delimiters=delimiters, unknown=unknown
-    )
+    marks = {"delimiters": delimiters, "unknown": unknown}
+    LG = compose_lexicon_and_grammar(lang, G, config.max_states, **marks)
     return Fst.from_kaldifst(LG)
-
-
-def _first_label(lang: Lang) -> int:
-    return lang.num_tokens + lexicon_openfst(lang)[1]
 
 
 def join(
@@ -157,9 +151,8 @@ def join(
     copies = {kind: _copies(pieces, kind) for kind in pieces.names}
     states = sum(n * pieces.names[kind].num_states for kind, n in copies.items())
     if states > described["max_class_states"]:
-        many = ", ".join(
-            f"{n} of {pieces.names[kind].num_states} for {kind}" for kind, n in copies.items()
-        )
+        sizes = ((n, pieces.names[kind].num_states, kind) for kind, n in copies.items())
+        many = ", ".join(f"{n} of {size} for {kind}" for n, size, kind in sizes)
         expected = f"at most {described['max_class_states']} states for the names of all classes"
         way_out = "set cut_history=true for one copy of each class, or raise max_class_states"
         raise GraphError(place, expected, f"{states}: copies {many}", way_out)
@@ -204,9 +197,7 @@ def splice(fst: Fst, pieces: Mapping[int, Fst]) -> Fst:
         last = np.flatnonzero(np.isfinite(piece.finals))
         pending = np.isfinite(fst.finals[holes]).any() or piece.finals[last].any()
         if pending or (degree[holes] > 1).any():
-            raise RuntimeError(
-                f"the state before label {leave} has other arcs, or a cost is pending"
-            )
+            raise RuntimeError(f"the state before label {leave} has other arcs or pending costs")
         if np.diff(piece.row_splits)[last].any():
             raise RuntimeError("names go on behind their end")
         inner = np.ones(piece.num_states, dtype=bool)
@@ -240,12 +231,10 @@ def read_pieces(folder: Path) -> tuple[Pieces, dict[str, Any]]:
     info = read_folder(folder).info
     described = info.get("classes")
     if not isinstance(described, dict):
-        raise GraphError(
-            folder / INFO, "classes", "a graph of words", "compile it with the folder of a class LM"
-        )
-    paths = [
-        folder / PIECES / name for name in (_ROOT, *(f"{kind}.fst" for kind in described["names"]))
-    ]
+        way_out = "compile it with the folder of a class LM"
+        raise GraphError(folder / INFO, "classes", "a graph of words", way_out)
+    names = (_ROOT, *(f"{kind}.fst" for kind in described["names"]))
+    paths = [folder / PIECES / name for name in names]
     for path in paths:
         if not path.is_file():
             raise GraphError(path, "a piece of the graph", "nothing", "compile the graph again")
@@ -281,9 +270,8 @@ def replace_names(
     del described["pieces"]
     for kind in names:
         if kind not in pieces.names:
-            raise GraphError(
-                folder / INFO, f"one of the classes {' '.join(pieces.names)}", kind, "name one"
-            )
+            expected = f"one of the classes {' '.join(pieces.names)}"
+            raise GraphError(folder / INFO, expected, kind, "name one")
     was, now = info["sha256"]["lexicon.txt"], file_hash(lang.folder / "lexicon.txt")
     if was != now:
         way_out = "give the language folder of the graph, or compile the graph again"
@@ -298,14 +286,10 @@ def replace_names(
     }
     laps.lap("LG of the names")
     pieces = dataclasses.replace(pieces, names={**pieces.names, **changed})
-    graphs, more = join(
-        pieces, lang, config.ctc_topology, described, laps, place=folder, with_tlg=with_tlg
-    )
+    topology, places = config.ctc_topology, {"place": folder, "with_tlg": with_tlg}
+    graphs, more = join(pieces, lang, topology, described, laps, **places)
     for key in ("num_states", "num_arcs"):
         more[key] = {"G": info[key]["G"], **more[key]}
-    hashes = {
-        name: digest
-        for name, digest in info["sha256"].items()
-        if name.removesuffix(".txt") not in names
-    }
+    old = info["sha256"].items()
+    hashes = {name: digest for name, digest in old if name.removesuffix(".txt") not in names}
     return graphs, {**info, **more, "sha256": hashes}

@@ -19,9 +19,8 @@ _AT_A_TIME = 400_000  # arcs
 _TABLE = 1 << 28  # a table of so many keys is made rather than a sorted list
 _ALL, _SAME, _OTHER, _BLANK = range(4)
 # The same by rule, whether n = l, and whether n is the blank.
-_KEPT = np.array(
-    [[[1, 1], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [0, 1]]], dtype=bool
-)
+_RULES = [[[1, 1], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [0, 1]]]
+_KEPT = np.array(_RULES, dtype=bool)
 
 
 def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
@@ -35,9 +34,8 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     end = LG.num_states - 1
     real = np.flatnonzero(LG.labels > 0)
     entered = LG.targets[real].astype(np.int64) * num_tokens + LG.labels[real]
-    pairs, place = _distinct(
-        np.concatenate([np.arange(end) * num_tokens, entered]), end * num_tokens
-    )
+    keys = np.concatenate([np.arange(end) * num_tokens, entered])
+    pairs, place = _distinct(keys, end * num_tokens)
     of_blank, into = place[:end], place[end:]
     state, token = np.divmod(pairs, num_tokens)
     held = np.flatnonzero(token)
@@ -67,9 +65,8 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     num_words = np.append(np.diff(LG.splits), 0)[arcs]
     # Some pairs at a time, whose arrays stay in the processor's cache.
     edges = np.cumsum(np.diff(splits)[state])
-    cuts = np.searchsorted(
-        edges, np.arange(_AT_A_TIME, int(edges[-1]) if len(edges) else 0, _AT_A_TIME)
-    )
+    num_edges = int(edges[-1]) if len(edges) else 0
+    cuts = np.searchsorted(edges, np.arange(_AT_A_TIME, num_edges, _AT_A_TIME))
     found = []
     for first, last in itertools.pairwise([0, *cuts.tolist(), len(pairs)]):
         sizes, which = rows_of(splits, state[first:last])

@@ -33,9 +33,8 @@ class Grammar:
         """The acceptor in OpenFst's text format, start state first."""
         first_arcs = self.sources == 0
         order = np.concatenate([np.flatnonzero(first_arcs), np.flatnonzero(~first_arcs)])
-        arcs = zip(
-            *(a[order].tolist() for a in (self.sources, self.targets, self.labels, self.costs))
-        )
+        columns = (self.sources, self.targets, self.labels, self.costs)
+        arcs = zip(*(column[order].tolist() for column in columns))
         lines = [
             f"{source} {target} {label} {label} {cost:.7g}\n"
             for source, target, label, cost in arcs
@@ -75,9 +74,8 @@ def grammar(
     speakable[1 : len(model.words) + 1] = labels_of >= 0
     speakable[bos + 1] = True
     for rows in model.rows_of_orders()[1:]:
-        speakable[rows.start + 1 : rows.stop + 1] = speakable[parents[rows]] & (
-            labels_of[words[rows]] >= 0
-        )
+        known = labels_of[words[rows]] >= 0
+        speakable[rows.start + 1 : rows.stop + 1] = speakable[parents[rows]] & known
     used = predicts & speakable[parents] & (model.log10_probs > -98.0)
     is_state = _states(model, speakable, parents[used])
     state_of = np.cumsum(is_state) - 1
@@ -97,9 +95,8 @@ def grammar(
     sources = state_of[np.concatenate([parents[arcs], backing])]
     targets = state_of[np.concatenate([nearest[arcs + 1], nearest[model.suffixes[backing]]])]
     labels = np.concatenate([labels_of[words[arcs]], np.full(len(backing), backoff_label)])
-    costs = -math.log(10) * np.concatenate(
-        [model.log10_probs[arcs], model.log10_backoffs[backing - 1]]
-    )
+    log10_probs = [model.log10_probs[arcs], model.log10_backoffs[backing - 1]]
+    costs = -math.log(10) * np.concatenate(log10_probs)
     return Grammar(sources, targets, labels, costs, finals, num_words)
 
 

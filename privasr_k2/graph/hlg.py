@@ -178,9 +178,8 @@ def compose_lexicon_and_grammar(
     if unknown is not None:
         # A line makes at most one state.
         enter, beyond = first + num_delimiters, lexicon_text.count("\n")
-        lexicon_text += lexicon_entry(
-            unknown, first_state=beyond, enter=enter, leave=enter + 1, word=len(lang.words)
-        )
+        states = {"first_state": beyond, "enter": enter, "leave": enter + 1}
+        lexicon_text += lexicon_entry(unknown, **states, word=len(lang.words))
     lexicon, acceptor = kaldifst.compile(lexicon_text), kaldifst.compile(G.to_openfst())
     kaldifst.arcsort(lexicon, "olabel")
     kaldifst.arcsort(acceptor, "ilabel")
@@ -237,9 +236,7 @@ def finished(
     plain = remove_epsilons(LG)
     laps.lap("LG without epsilons")
     if not plain.num_arcs:
-        raise GraphError(
-            place, "a graph with a path", "an empty one", "use one lang folder for both"
-        )
+        raise GraphError(place, "a graph with a path", "an empty one", "use one lang folder")
     HLG = compose_ctc(plain, lang.num_tokens, topology)
     laps.lap("HLG")
     sizes = {
@@ -298,14 +295,12 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise GraphError(
-            path, "a whole safetensors file", str(error), "compile the graph again"
-        ) from error
+        expected, way_out = "a whole safetensors file", "compile the graph again"
+        raise GraphError(path, expected, str(error), way_out) from error
     wanted = {"arcs", "scores", "aux_values", "aux_row_splits"}
     if set(tensors) != wanted:
-        raise GraphError(
-            path, f"tensors {sorted(wanted)}", str(sorted(tensors)), "compile the graph again"
-        )
+        expected, found = f"tensors {sorted(wanted)}", str(sorted(tensors))
+        raise GraphError(path, expected, found, "compile the graph again")
     parts = read_folder(folder)
     check_labels(
         path,

@@ -81,9 +81,8 @@ def load_lang(folder: str | Path) -> Lang:
     tokens = read_symbols(folder / "tokens.txt")
     words = read_symbols(folder / "words.txt")
     if tokens[0] != BLANK:
-        raise GraphError(
-            folder / "tokens.txt", f"{BLANK} as number 0", repr(tokens[0]), "prepare it again"
-        )
+        expected = f"{BLANK} as number 0"
+        raise GraphError(folder / "tokens.txt", expected, repr(tokens[0]), "prepare it again")
     if words[0] != EPSILON or words[-1] != BACKOFF:
         expected, found = f"{EPSILON} first and {BACKOFF} last", f"{words[0]!r} and {words[-1]!r}"
         raise GraphError(folder / "words.txt", expected, found, "prepare it again")
@@ -99,9 +98,8 @@ def load_lang(folder: str | Path) -> Lang:
         entries.append((word, spelled))
     dev_lexicon = folder / "dev_lexicon.txt"
     of_dev = read_lexicon(dev_lexicon) if dev_lexicon.exists() else []
-    return Lang(
-        folder, tokens, words, tuple(entries), tuple((word, spelled) for _, word, spelled in of_dev)
-    )
+    dev_entries = tuple((word, spelled) for _, word, spelled in of_dev)
+    return Lang(folder, tokens, words, tuple(entries), dev_entries)
 
 
 def read_symbols(path: Path) -> tuple[str, ...]:
@@ -110,14 +108,12 @@ def read_symbols(path: Path) -> tuple[str, ...]:
     for number, line in read_lines(path):
         fields = line.split()
         if len(fields) != 2 or fields[1] != str(len(symbols)):
-            raise DataError(
-                f"{path}:{number}", f"'SYMBOL {len(symbols)}'", repr(line), "prepare it again"
-            )
+            expected = f"'SYMBOL {len(symbols)}'"
+            raise DataError(f"{path}:{number}", expected, repr(line), "prepare it again")
         symbols.append(fields[0])
     if not symbols or len(set(symbols)) < len(symbols):
-        raise DataError(
-            path, "different symbols", "a repeated one" if symbols else "none", "prepare it again"
-        )
+        found = "a repeated one" if symbols else "none"
+        raise DataError(path, "different symbols", found, "prepare it again")
     return tuple(symbols)
 
 
@@ -202,9 +198,7 @@ def parse_units(units: str) -> tuple[str, int]:
         return units, 0
     if kind == "bpe" and size.isdigit() and int(size) > 1:
         return "bpe", int(size)
-    raise ConfigError(
-        "units", "phone, char or bpe_N", repr(units), "choose one of them, for example bpe_500"
-    )
+    raise ConfigError("units", "phone, char or bpe_N", repr(units), "choose one of them")
 
 
 def file_hash(path: str | Path) -> str:

@@ -116,9 +116,8 @@ def spell_in_phones(
     if own_phones <= set(ARPABET):
         if cmudict is not None:
             dictionary = _in_lower_case(load_pronunciations(cmudict))
-            unknown = [
-                word for word in wanted if word not in variants and word.lower() in dictionary
-            ]
+            unknown = (word for word in wanted if word not in variants)
+            unknown = [word for word in unknown if word.lower() in dictionary]
             variants.update({word: dictionary[word.lower()] for word in unknown})
             sources["cmudict"] = len(variants) - sources["corpus"]
         if g2p == "espeak":
@@ -153,9 +152,7 @@ def spell_in_characters(
     {'ab': [('▁', 'a', 'b')], 'ba': [('▁', 'b', 'a')]}
     """
     must, may = set(must), set(may)
-    characters = sorted(
-        {character for word in must for character in word} if known is None else set(known)
-    )
+    characters = sorted(set("".join(must)) if known is None else set(known))
     usable = set(characters)
     words = sorted(word for word in must | may if usable.issuperset(word))
     return Spellings(
@@ -175,22 +172,18 @@ def train_bpe(sentences: Iterable[str], size: int, model: Path) -> None:
 
     with atomic_path(model) as temporary, temporary.open("wb") as file:
         try:
+            # The unknown piece is never an output, so its number 0 goes to the blank of CTC.
+            blank = {"unk_id": 0, "unk_piece": "<blk>", "bos_id": -1, "eos_id": -1, "pad_id": -1}
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(sentences),
                 model_writer=file,
                 model_type="bpe",
                 vocab_size=size,
                 character_coverage=1.0,
-                # The unknown piece is never an output, so its number 0 goes to the blank of CTC.
-                unk_id=0,
-                unk_piece="<blk>",
-                bos_id=-1,
-                eos_id=-1,
-                pad_id=-1,
-                # The text is normalized already.
                 normalization_rule_name="identity",
                 num_threads=1,
                 minloglevel=2,
+                **blank,
             )
         except RuntimeError as error:
             expected = "a number of pieces that fits the text"
@@ -209,14 +202,12 @@ def spell_in_pieces(must: Iterable[str], may: Iterable[str], model: Path) -> Spe
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     words = sorted(set(must) | set(may))
     pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
-    upper = not any(
-        character.islower() for piece in pieces[1:] if piece[:1] != "<" for character in piece
-    )
+    letters = "".join(piece for piece in pieces[1:] if piece[:1] != "<")
+    upper = not any(letter.islower() for letter in letters)
     encoded = processor.encode([word.upper() for word in words] if upper else words)
     unknown = processor.unk_id()
-    spelled = {
-        word: numbers for word, numbers in zip(words, encoded) if numbers and unknown not in numbers
-    }
+    pairs = zip(words, encoded)
+    spelled = {word: numbers for word, numbers in pairs if numbers and unknown not in numbers}
     return Spellings(
         tuple(pieces[1:]),
         {word: [tuple(pieces[number] for number in numbers)] for word, numbers in spelled.items()},

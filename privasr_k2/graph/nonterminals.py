@@ -177,6 +177,5 @@ def check_classes(root_words: Collection[str], names: Collection[str], place: st
         GraphError: with the first such tag.
     """
     if lone := sorted(set(filter(is_tag, root_words)) - {tag_of(name) for name in names}):
-        raise GraphError(
-            place, "names for every class of the root model", f"none for {lone[0]}", "add them"
-        )
+        expected = "names for every class of the root model"
+        raise GraphError(place, expected, f"none for {lone[0]}", "add them")

@@ -115,9 +115,8 @@ class Fst:
         states, arcs = np.empty(self.num_states, _STATE), np.empty(self.num_arcs, _ARC)
         # Sums of 0 and 1 before each arc: counts of epsilons by state, also where a state has no
         # arcs.
-        eps = [
-            np.concatenate([[0], np.cumsum(labels == 0)]) for labels in (self.ilabels, self.olabels)
-        ]
+        is_eps = (labels == 0 for labels in (self.ilabels, self.olabels))
+        eps = [np.concatenate([[0], np.cumsum(silent)]) for silent in is_eps]
         ieps, oeps = (np.diff(sums[self.row_splits]) for sums in eps)
         columns = (self.finals, self.row_splits[:-1], np.diff(self.row_splits), ieps, oeps)
         for name, values in zip(_STATE.names or (), columns):

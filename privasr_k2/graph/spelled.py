@@ -48,6 +48,8 @@ def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dic
     texts = [said.text or "" for cut in cuts for said in cut.supervisions]
     spelled = spellings(lang, {word for text in texts for word in text.split()})
     cuts = drop_unspelled(cuts, spelled, role=role)
-    return cuts, encode_texts(
-        cuts, lambda text: [token for word in text.split() for token in spelled[word]]
-    )
+
+    def encode(text: str) -> list[int]:
+        return [token for word in text.split() for token in spelled[word]]
+
+    return cuts, encode_texts(cuts, encode)

@@ -64,9 +64,8 @@ def unknown_names_loop(lang: Lang, sub: SubLm, *, min_tokens: int) -> Grammar:
     words = set(sub.words)
     spellings = [tuple(lang.token_ids[token] for token in tokens)
                  for word, tokens in lang.pronunciations if word in words]  # fmt: skip
-    tokens = sorted(
-        {lang.token_ids[token] for _, spelled in lang.pronunciations for token in spelled}
-    )
+    used = {token for _, spelled in lang.pronunciations for token in spelled}
+    tokens = sorted(lang.token_ids[token] for token in used)
     return token_loop(spellings, tokens, min_tokens=min_tokens)
 
 
