@@ -173,11 +173,11 @@ def _confidences(lists: NbestLists) -> np.ndarray:
     return np.array(confidences, dtype=np.float64)
 
 
-def _same(one: Targets, other: Targets) -> bool:
+def _same(first: Targets, other: Targets) -> bool:
     return (
-        one.speaker_names == other.speaker_names
-        and np.array_equal(one.correct, other.correct)
-        and np.array_equal(one.speakers, other.speakers)
+        first.speaker_names == other.speaker_names
+        and np.array_equal(first.correct, other.correct)
+        and np.array_equal(first.speakers, other.speakers)
     )
 
 

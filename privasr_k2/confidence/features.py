@@ -157,18 +157,18 @@ def hypothesis_weights(hyps: Sequence[Hypothesis], settings: FeatureSettings) ->
     return weights / weights.sum()
 
 
-def agreement(one: NbestList, settings: FeatureSettings) -> np.ndarray:
+def agreement(nbest: NbestList, settings: FeatureSettings) -> np.ndarray:
     """(W,) in [0, 1]: the weight of a list's hypotheses that have each word at the same position.
 
     Positions are overlapping times, or without times those in the alignment with the best one.
     """
-    if len(one.hyps) == 1:
-        return np.ones(len(one.hyps[0].words.split()))
-    spans = [span for hyp in one.hyps for span in _places(one.hyps[0], hyp)]
+    if len(nbest.hyps) == 1:
+        return np.ones(len(nbest.hyps[0].words.split()))
+    spans = [span for hyp in nbest.hyps for span in _places(nbest.hyps[0], hyp)]
     if not spans:
         return np.zeros(0)
-    words = [word for hyp in one.hyps for word in hyp.words.split()]
-    counts = [len(hyp.words.split()) for hyp in one.hyps]
+    words = [word for hyp in nbest.hyps for word in hyp.words.split()]
+    counts = [len(hyp.words.split()) for hyp in nbest.hyps]
     _, ids = np.unique(words, return_inverse=True)
     table = np.column_stack([ids, np.array(spans)])
     places, where = np.unique(table, axis=0, return_inverse=True)
@@ -176,9 +176,9 @@ def agreement(one: NbestList, settings: FeatureSettings) -> np.ndarray:
     word, start, end = places.T
     # (U, U) of different positions.
     overlap = (word[:, None] == word) & (start[:, None] < end) & (start < end[:, None])
-    has = np.zeros((len(one.hyps), len(places)))
+    has = np.zeros((len(nbest.hyps), len(places)))
     has[np.repeat(np.arange(len(counts)), counts), where] = 1.0
-    share = hypothesis_weights(one.hyps, settings) @ (has @ overlap > 0)
+    share = hypothesis_weights(nbest.hyps, settings) @ (has @ overlap > 0)
     return np.clip(share[where], 0.0, 1.0)
 
 

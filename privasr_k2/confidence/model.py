@@ -120,7 +120,7 @@ class ConfidenceModel:
         return np.clip(use(self.scores(features)), 0.0, 1.0)
 
 
-def feature_names(config: ConfidenceConfig, found: WordFeatures, place: Path) -> tuple[str, ...]:
+def feature_names(config: ConfidenceConfig, features: WordFeatures, place: Path) -> tuple[str, ...]:
     """The features of a model that is trained on these words.
 
     Raises:
@@ -128,38 +128,38 @@ def feature_names(config: ConfidenceConfig, found: WordFeatures, place: Path) ->
     """
     if config.classifier == NETWORK:
         # Lists of one hypothesis each tell nothing by their agreement, 1 for all words.
-        agree = AGREEMENT in found.names and (found.column(AGREEMENT) != 1).any()
-        return tuple(name for name in found.names if name != AGREEMENT or agree)
-    if CONFIDENCE not in found.names:
+        agree = AGREEMENT in features.names and (features.column(AGREEMENT) != 1).any()
+        return tuple(name for name in features.names if name != AGREEMENT or agree)
+    if CONFIDENCE not in features.names:
         raise DataError(place, "word confidences", "none", "choose --set classifier=network")
     return (CONFIDENCE,)
 
 
-def select(found: WordFeatures, names: Sequence[str], place: Path) -> np.ndarray:
+def select(features: WordFeatures, names: Sequence[str], place: Path) -> np.ndarray:
     """(W, F) the values of some features.
 
     Raises:
         DataError: lists that cannot give one of them.
     """
-    if missing := [name for name in names if name not in found.names]:
+    if missing := [name for name in names if name not in features.names]:
         way_out = "give the scores, times and confidences of the training, or train without"
         expected, found_names = f"the features {' '.join(names)}", f"no {' '.join(missing)}"
         raise DataError(place, expected, found_names, way_out)
-    return found.values[:, [found.names.index(name) for name in names]]
+    return features.values[:, [features.names.index(name) for name in names]]
 
 
 def examples_of(
-    lists: NbestLists, found: WordFeatures, names: Sequence[str], scored_units: Mapping[str, str]
+    lists: NbestLists, features: WordFeatures, names: Sequence[str], scored_units: Mapping[str, str]
 ) -> Examples:
     """The scored words of the best hypotheses.
 
     Args:
-        found: the features of ``lists``.
+        features: of ``lists``.
         names: those of the model.
         scored_units: as for :func:`privasr_k2.confidence.targets.targets_of`.
     """
     targets = targets_of(lists, scored_units)
-    values, kept = select(found, names, lists.place)[found.best], targets.scored
+    values, kept = select(features, names, lists.place)[features.best], targets.scored
     seen = hashes_of(nbest.id for nbest in lists.lists)
     correct, speakers = targets.correct[kept] == 1, targets.speakers[kept]
     return Examples(values[kept], correct, speakers, seen, lists.place)

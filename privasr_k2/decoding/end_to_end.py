@@ -98,10 +98,10 @@ def decode_e2e(
         yield Record(*facts, hyps), NbestList(*facts, ranked)
 
 
-def in_words(found: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:
+def in_words(sequences: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:
     """Words and scores, the best first; probabilities of spellings of the same words are summed."""
     scores: dict[str, float] = {}
-    for sequence, score in found:
+    for sequence, score in sequences:
         words = join_tokens([tokens[token] for token in sequence])
         scores[words] = float(np.logaddexp(scores[words], score)) if words in scores else score
     return sorted(scores.items(), key=lambda item: -item[1])

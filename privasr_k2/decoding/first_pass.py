@@ -194,8 +194,8 @@ class Decoder(FirstPass[Graph]):
         arcs_of = best.arcs.shape().remove_axis(1)
         am = k2.RaggedTensor(arcs_of, best.am_scores.double()).sum().tolist()
         lm = k2.RaggedTensor(arcs_of, best.lm_scores.double()).sum().tolist()
-        said = best.symbols if self.graph.delimiters.classes else best.aux_labels
-        labels = k2.RaggedTensor(arcs_of.compose(said.shape), said.values)
+        spoken = best.symbols if self.graph.delimiters.classes else best.aux_labels
+        labels = k2.RaggedTensor(arcs_of.compose(spoken.shape), spoken.values)
         symbols = labels.remove_axis(1).remove_values_leq(0).tolist()
         num_arcs = arcs_of.row_splits(1).diff().tolist()
         hyps: list[Hyp | None] = []

@@ -18,7 +18,7 @@ from privasr_k2.scoring.hypotheses import Weights
 
 _FORMAT = "privasr_k2 lattices 1"
 _AGAIN = "decode again with --out-lattices"
-_TOLD = ("id", "part", "speaker", "ref", "beam")
+_FACTS = ("id", "part", "speaker", "ref", "beam")
 _OF_STATES = {"seconds": np.float64}
 _OF_ARCS = dict.fromkeys(("sources", "targets", "words"), np.int32)
 _OF_ARCS |= dict.fromkeys(("am_scores", "lm_scores"), np.float64)
@@ -57,7 +57,7 @@ def write_lattices(
         "format": _FORMAT,
         "weights": weights._asdict(),
         "words": list(words),
-        "utterances": [{name: getattr(lattice, name) for name in _TOLD} for lattice in written],
+        "utterances": [{name: getattr(lattice, name) for name in _FACTS} for lattice in written],
     }
     with atomic_path(path) as temporary, disk_errors(path):
         save_file(arrays, str(temporary), {"json": json.dumps(header, ensure_ascii=False)})
@@ -92,8 +92,8 @@ def read_lattices(folder: Path) -> Lattices:
 
 
 def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
-    what = "lattices of decode --out-lattices"
-    header, arrays = read_arrays(path, expected=what, way_out=_AGAIN)
+    expected = "lattices of decode --out-lattices"
+    header, arrays = read_arrays(path, expected=expected, way_out=_AGAIN)
     try:
         if header.get("format") != _FORMAT:
             raise ValueError(f"the format {header.get('format')!r}")
@@ -104,12 +104,12 @@ def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
         for n, record in enumerate(header["utterances"]):
             parts = {name: arrays[name][states[n] : states[n + 1]] for name in _OF_STATES}
             parts |= {name: arrays[name][arcs[n] : arcs[n + 1]] for name in _OF_ARCS}
-            lattice = Lattice(**{name: record[name] for name in _TOLD}, **parts)
+            lattice = Lattice(**{name: record[name] for name in _FACTS}, **parts)
             if len(lattice.words) and lattice.words.max() >= len(words):
                 raise ValueError(f"{lattice.id}: the word {lattice.words.max()} of {len(words)}")
             lattices.append(lattice)
     except (ValueError, LookupError, TypeError, OverflowError, AttributeError) as error:
-        raise DataError(path, what, str(error), _AGAIN) from error
+        raise DataError(path, expected, str(error), _AGAIN) from error
     return lattices, words, weights
 
 

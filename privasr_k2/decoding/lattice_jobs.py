@@ -52,19 +52,19 @@ def lattice_cuts(
         log.warning(message, len(limited), config.beam, config.max_states, listed)
 
 
-def lattice_of(cut: Cut, found: Found | None, subsampling: int, beam: float) -> Lattice:
+def lattice_of(cut: Cut, result: Found | None, subsampling: int, beam: float) -> Lattice:
     """The lattice of one cut; empty without a path.
 
     Args:
         subsampling: input frames per output frame.
         beam: of the configuration, for an empty lattice.
     """
-    if found is None:
+    if result is None:
         none, no_scores = np.zeros(0, dtype=np.int32), np.zeros(0)
         return Lattice(*facts_of(cut), beam, no_scores, none, none, none, no_scores, no_scores)
-    arrays = found.arrays
+    arrays = result.arrays
     seconds = np.minimum(arrays.frames * (subsampling * cut.frame_shift), cut.duration)
     labels = arrays.sources, arrays.targets, arrays.words
     sources, targets, words = (values.astype(np.int32) for values in labels)
     arcs = sources, targets, words, arrays.am_scores, arrays.lm_scores
-    return Lattice(*facts_of(cut), found.beam, seconds, *arcs)
+    return Lattice(*facts_of(cut), result.beam, seconds, *arcs)

@@ -53,8 +53,8 @@ def rescored_lists(
     _check_words(lattices, lm)
     share = lattices.lattices[config.job - 1 :: config.num_jobs]
     states = limited = 0
-    found = rescore(share, lattices.words, lm, lattices.weights, config)
-    for lattice, rescored in zip(share, found):
+    results = rescore(share, lattices.words, lm, lattices.weights, config)
+    for lattice, rescored in zip(share, results):
         nbest = rescored_list(lattice, rescored, name, lattices.words, lattices.weights, config)
         if rescored is not None:
             states += rescored.lattice.num_states
@@ -70,7 +70,7 @@ def rescored_lists(
 
 def rescored_list(
     lattice: Lattice,
-    found: Rescored | None,
+    result: Rescored | None,
     name: str,
     words: Sequence[str],
     weights: Weights,
@@ -78,15 +78,15 @@ def rescored_list(
 ) -> NbestList:
     """The list of one lattice; empty without a path."""
     hyps = []
-    if found is not None:
-        totals = found.lattice.totals(weights, found.mixed(config.neural_share))
-        best = nbest(as_word_lattice(found.lattice, totals), config)
+    if result is not None:
+        totals = result.lattice.totals(weights, result.mixed(config.neural_share))
+        best = nbest(as_word_lattice(result.lattice, totals), config)
         for rank, path in enumerate(best.paths, start=1):
-            scores = {GRAPH: path.lm_score, name: float(found.lm_scores[path.arcs].sum())}
+            scores = {GRAPH: path.lm_score, name: float(result.lm_scores[path.arcs].sum())}
             text = " ".join(words[word] for word in path.words)
             hyps.append(Hypothesis(rank, text, path.am_score, scores))
     facts = lattice.id, lattice.part, lattice.speaker, lattice.ref
-    return NbestList(*facts, found is None, tuple(hyps))
+    return NbestList(*facts, result is None, tuple(hyps))
 
 
 def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:

@@ -287,5 +287,5 @@ def _search(
         arrays = {name: getattr(lattice, name)[old] for name in ("words", "am_scores", "lm_scores")}
         seconds = lattice.seconds[search.at[states] - whole.offsets[n]]
         sources, targets = (number[s[mine]].astype(np.int32) for s in (arcs.sources, ends))
-        made = replace(lattice, seconds=seconds, sources=sources, targets=targets, **arrays)
-        yield Rescored(made, arcs.lm_scores[mine])
+        rescored = replace(lattice, seconds=seconds, sources=sources, targets=targets, **arrays)
+        yield Rescored(rescored, arcs.lm_scores[mine])

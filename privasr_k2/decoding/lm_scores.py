@@ -53,8 +53,8 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
     total = sum(len(hyp) + 1 for nbest in sentences_of(lists) for hyp in nbest)
     by_name: dict[str, np.ndarray] = {}
     for path in paths:
-        what = "scores that lm_scores wrote"
-        header, arrays = read_arrays(path, ["log_probs"], expected=what, way_out=_AGAIN)
+        expected_file = "scores that lm_scores wrote"
+        header, arrays = read_arrays(path, ["log_probs"], expected=expected_file, way_out=_AGAIN)
         log_probs = arrays["log_probs"].astype(np.float64)
         if header.get("lists") != expected:
             expected = f"scores of the lists in {lists.place}"

@@ -131,12 +131,12 @@ class NbestSearch:
         return results
 
 
-def _with_classes(found: Nbest, lattice: WordLattice, delimiters: ClassDelimiters) -> Nbest:
+def _with_classes(result: Nbest, lattice: WordLattice, delimiters: ClassDelimiters) -> Nbest:
     if not delimiters.classes:
-        return found
-    split = (delimiters.split(lattice.symbols(path.arcs)) for path in found.paths)
-    paths = [replace(path, classes=classes) for path, (_, classes) in zip(found.paths, split)]
-    return replace(found, paths=tuple(paths))
+        return result
+    split = (delimiters.split(lattice.symbols(path.arcs)) for path in result.paths)
+    paths = [replace(path, classes=classes) for path, (_, classes) in zip(result.paths, split)]
+    return replace(result, paths=tuple(paths))
 
 
 def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
@@ -182,14 +182,14 @@ def of_paths(lattice: WordLattice, drawn: Sequence[np.ndarray]) -> Nbest:
     return Nbest(_ranked(_aligned(lattice, sequences, beam)), False, -math.inf)
 
 
-def with_posteriors(found: Nbest, lattice: WordLattice, scale: float) -> Nbest:
+def with_posteriors(result: Nbest, lattice: WordLattice, scale: float) -> Nbest:
     """A list of ``lattice`` with the posterior and depth of every word."""
     posteriors = word_posteriors(lattice, scale)
     paths = []
-    for path in found.paths:
+    for path in result.paths:
         values, depths = posteriors.of_path(path.arcs)
         paths.append(replace(path, posteriors=values, depths=depths))
-    return replace(found, paths=tuple(paths))
+    return replace(result, paths=tuple(paths))
 
 
 def _sequences(

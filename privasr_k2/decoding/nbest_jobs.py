@@ -117,7 +117,7 @@ def nbest_cuts(
 
 def nbest_list(
     cut: Cut,
-    found: Nbest | None,
+    result: Nbest | None,
     words: Sequence[str],
     subsampling: int,
     word_times: WordTimes | None,
@@ -129,7 +129,7 @@ def nbest_list(
         subsampling: input frames per output frame.
     """
     hyps = []
-    for rank, path in enumerate(found.paths if found else (), start=1):
+    for rank, path in enumerate(result.paths if result else (), start=1):
         times = None
         if word_times is not None:
             times = word_times.times(path, subsampling * cut.frame_shift, cut.duration)
@@ -137,7 +137,7 @@ def nbest_list(
         sure, depths = _rounded(path.posteriors), _rounded(path.depths)
         scores = path.am_score, {GRAPH: path.lm_score}
         hyps.append(Hypothesis(rank, text, *scores, sure, times, path.classes, depths))
-    return NbestList(*facts_of(cut), found is None, tuple(hyps))
+    return NbestList(*facts_of(cut), result is None, tuple(hyps))
 
 
 def _rounded(values: np.ndarray | None) -> tuple[float, ...] | None:

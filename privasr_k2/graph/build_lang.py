@@ -219,7 +219,10 @@ def _write_lexicon(folder: Path, tokens: Sequence[str], variants: Pronunciations
 
 def _write_dev_lexicon(folder: Path, variants: Pronunciations, tokens: Sequence[str]) -> None:
     """Write the spellings of words that only dev has: targets of the loss, in no graph."""
-    usable = {word: [one for one in variants[word] if set(one) <= set(tokens)] for word in variants}
+    usable = {
+        word: [spelled for spelled in variants[word] if set(spelled) <= set(tokens)]
+        for word in variants
+    }
     write_text(folder / "dev_lexicon.txt", "".join(_entries(usable)))
 
 
@@ -229,13 +232,13 @@ def _entries(variants: Pronunciations) -> Iterator[str]:
     )
 
 
-def _out_of_vocabulary(found: Mapping[str, int], spellings: Spellings) -> dict[str, Any]:
-    missing = {word: count for word, count in found.items() if word not in spellings.variants}
+def _out_of_vocabulary(counts: Mapping[str, int], spellings: Spellings) -> dict[str, Any]:
+    missing = {word: count for word, count in counts.items() if word not in spellings.variants}
     frequent = sorted(missing, key=lambda word: (-missing[word], word))[:20]
     return {
-        "words": sum(found.values()),
+        "words": sum(counts.values()),
         "oov_words": sum(missing.values()),
-        "types": len(found),
+        "types": len(counts),
         "oov_types": len(missing),
         "most_frequent": {word: missing[word] for word in frequent},
     }

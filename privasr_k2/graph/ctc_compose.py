@@ -35,8 +35,8 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     real = np.flatnonzero(LG.labels > 0)
     entered = LG.targets[real].astype(np.int64) * num_tokens + LG.labels[real]
     keys = np.concatenate([np.arange(end) * num_tokens, entered])
-    pairs, place = _distinct(keys, end * num_tokens)
-    of_blank, into = place[:end], place[end:]
+    pairs, index = _distinct(keys, end * num_tokens)
+    of_blank, into = index[:end], index[end:]
     state, token = np.divmod(pairs, num_tokens)
     held = np.flatnonzero(token)
     # What leaves a state q: source q, label, target pair, rule, arc of LG or -1.
@@ -67,19 +67,19 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     edges = np.cumsum(np.diff(splits)[state])
     num_edges = int(edges[-1]) if len(edges) else 0
     cuts = np.searchsorted(edges, np.arange(_AT_A_TIME, num_edges, _AT_A_TIME))
-    found = []
+    parts = []
     for first, last in itertools.pairwise([0, *cuts.tolist(), len(pairs)]):
         sizes, which = rows_of(splits, state[first:last])
         held_token = np.repeat(token[first:last], sizes)
         same, blank = (labels[which] == held_token), (held_token == 0)
         kept = _KEPT[rules[which], same.view(np.int8), blank.view(np.int8)]
         which = which[kept]
-        _, said = rows_of(LG.splits, arcs[which[num_words[which] > 0]])
-        found.append((
+        _, of_word = rows_of(LG.splits, arcs[which[num_words[which] > 0]])
+        parts.append((
             np.repeat(np.arange(first, last, dtype=np.int32), sizes)[kept],
-            targets[which], labels_out[which], scores[which], LG.words[said], num_words[which],
+            targets[which], labels_out[which], scores[which], LG.words[of_word], num_words[which],
         ))  # fmt: skip
-    *columns, words, counts = map(np.concatenate, zip(*found))
+    *columns, words, counts = map(np.concatenate, zip(*parts))
     return WordArcs(*columns, words, np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
 
 
@@ -89,6 +89,6 @@ def _distinct(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
         return np.unique(keys, return_inverse=True)
     there = np.zeros(size, dtype=bool)
     there[keys] = True
-    found, rank = np.flatnonzero(there), np.empty(size, dtype=np.int32)
-    rank[found] = np.arange(len(found))
-    return found, rank[keys]
+    distinct, rank = np.flatnonzero(there), np.empty(size, dtype=np.int32)
+    rank[distinct] = np.arange(len(distinct))
+    return distinct, rank[keys]

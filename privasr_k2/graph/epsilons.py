@@ -65,9 +65,9 @@ class _Strings:
         number = np.where(new, len(known) - 1 + np.cumsum(new), first)
         self._before = np.concatenate([self._before, every[new] >> 32])
         self._last = np.concatenate([self._last, every[new] & 0xFFFFFFFF])
-        made = strings.astype(np.int32)
-        made[speaking] = number[np.searchsorted(every, pairs)]
-        return made
+        numbers = strings.astype(np.int32)
+        numbers[speaking] = number[np.searchsorted(every, pairs)]
+        return numbers
 
     def table(self) -> tuple[np.ndarray, np.ndarray]:
         """The words of all strings and where each begins."""
@@ -118,13 +118,13 @@ def remove_epsilons(fst: Fst) -> WordArcs:
     # A way from p to q extends the arcs into p to q, or those out of q, added ones too, back to p.
     early = into[ways.sources] <= out[ways.targets]
     chosen = ways[early]
-    sizes, found = _matches(arcs.targets, chosen.sources, end)
-    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[found]
+    sizes, matches = _matches(arcs.targets, chosen.sources, end)
+    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[matches]
     costs, behind = longer.costs + chosen.costs[way], chosen.strings[way]
     added = replace(longer, targets=chosen.targets[way], costs=costs, behind=behind)
     arcs, chosen = _Arcs.joined([arcs, added]), ways[~early]
-    sizes, found = _matches(arcs.sources, chosen.targets, end)
-    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[found]
+    sizes, matches = _matches(arcs.sources, chosen.targets, end)
+    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[matches]
     costs, before = longer.costs + chosen.costs[way], chosen.strings[way]
     added = replace(longer, sources=chosen.sources[way], costs=costs, before=before)
     return _with_words(_trimmed(_Arcs.joined([arcs, added]), fst.start, end), strings)
@@ -151,8 +151,8 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
     sources, targets, words = fst.sources[silent], fst.targets[silent], fst.olabels[silent]
     costs, splits = fst.costs[silent].astype(np.float64), splits_of(sources, fst.num_states)
     first = np.flatnonzero(begins[sources])
-    said = strings.longer(np.zeros(len(first), np.int32), words[first])
-    level = _Ways(sources[first].astype(np.int32), targets[first], costs[first], said)
+    spoken = strings.longer(np.zeros(len(first), np.int32), words[first])
+    level = _Ways(sources[first].astype(np.int32), targets[first], costs[first], spoken)
     levels = []
     while len(level.sources):
         if len(levels) == _DEEPEST:
@@ -160,10 +160,10 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
         levels.append(level[ends[level.targets]])
         sizes, arc = rows_of(splits, level.targets)
         way = np.repeat(np.arange(len(sizes)), sizes)
-        said = strings.longer(level.strings[way], words[arc])
-        level = _Ways(level.sources[way], targets[arc], level.costs[way] + costs[arc], said)
-    found = _Ways.joined([*levels, level])
-    pairs = found.sources * np.int64(fst.num_states) + found.targets
+        spoken = strings.longer(level.strings[way], words[arc])
+        level = _Ways(level.sources[way], targets[arc], level.costs[way] + costs[arc], spoken)
+    ways = _Ways.joined([*levels, level])
+    pairs = ways.sources * np.int64(fst.num_states) + ways.targets
     order = np.argsort(pairs, kind="stable")
     same = np.diff(pairs[order]) == 0
     several = np.zeros(len(order), dtype=bool)
@@ -171,10 +171,10 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
     several[:-1] |= same
     # Most pairs have one way, and need no further order.
     some = order[several]
-    some = some[np.lexsort((found.costs[some], found.strings[some], pairs[some]))]
+    some = some[np.lexsort((ways.costs[some], ways.strings[some], pairs[some]))]
     best = np.ones(len(some), dtype=bool)
-    best[1:] = (np.diff(pairs[some]) != 0) | (np.diff(found.strings[some]) != 0)
-    return found[np.concatenate([order[~several], some[best]])]
+    best[1:] = (np.diff(pairs[some]) != 0) | (np.diff(ways.strings[some]) != 0)
+    return ways[np.concatenate([order[~several], some[best]])]
 
 
 def _matches(values: np.ndarray, wanted: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -183,8 +183,8 @@ def _matches(values: np.ndarray, wanted: np.ndarray, count: int) -> tuple[np.nda
     sought[wanted] = True
     places = np.flatnonzero(sought[values])
     places = places[np.argsort(values[places], kind="stable")]
-    sizes, found = rows_of(splits_of(values[places], count + 1), wanted)
-    return sizes, places[found]
+    sizes, rows = rows_of(splits_of(values[places], count + 1), wanted)
+    return sizes, places[rows]
 
 
 def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
@@ -218,7 +218,7 @@ def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
 
 
 def _with_words(arcs: _Arcs, strings: _Strings) -> WordArcs:
-    said, starts = strings.table()
+    spoken, starts = strings.table()
     lengths = np.diff(starts)
     before, own = lengths[arcs.before], arcs.word > 0
     splits = np.concatenate([[0], np.cumsum(before + own + lengths[arcs.behind])])
@@ -227,7 +227,7 @@ def _with_words(arcs: _Arcs, strings: _Strings) -> WordArcs:
         speaking = np.flatnonzero(of_arc)
         sizes, places = rows_of(starts, of_arc[speaking])
         shift = np.repeat(first[speaking] - starts[of_arc[speaking]], sizes)
-        words[places + shift] = said[places]
+        words[places + shift] = spoken[places]
     speaking = np.flatnonzero(own)
     words[splits[speaking] + before[speaking]] = arcs.word[speaking]
     scores, splits = (-arcs.costs).astype(np.float32), splits.astype(np.int32)

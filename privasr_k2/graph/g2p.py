@@ -57,8 +57,8 @@ def espeak_pronunciations(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The phones of each word, by espeak-ng; words that are not English to it are left out."""
     say = _espeak()
     # Of other scripts espeak-ng reads the letters' names ("Chinese letter").
-    said = ((word, arpabet_of_ipa(say(word))) for word in words if _LATIN.fullmatch(word))
-    return {word: phones for word, phones in said if phones}
+    spoken = ((word, arpabet_of_ipa(say(word))) for word in words if _LATIN.fullmatch(word))
+    return {word: phones for word, phones in spoken if phones}
 
 
 @lru_cache(maxsize=1)

@@ -44,21 +44,21 @@ def load_pronunciations(path: Path) -> Pronunciations:
     Raises:
         DataError: a word without tokens, or text that is not UTF-8.
     """
-    found: Pronunciations = {}
+    pronunciations: Pronunciations = {}
     for _, word, tokens in read_lexicon(path):
         spelled = takewhile(lambda token: not token.startswith("#"), tokens)
         phones = tuple(_without_stress(token) for token in spelled)
-        if phones and phones not in found.setdefault(word, []):
-            found[word].append(phones)
-    return found
+        if phones and phones not in pronunciations.setdefault(word, []):
+            pronunciations[word].append(phones)
+    return pronunciations
 
 
 def _in_lower_case(dictionary: Pronunciations) -> Pronunciations:
-    found: Pronunciations = {}
+    lowered: Pronunciations = {}
     for word, variants in dictionary.items():
-        known = found.setdefault(word.lower(), [])
+        known = lowered.setdefault(word.lower(), [])
         known.extend(phones for phones in variants if phones not in known)
-    return found
+    return lowered
 
 
 def _without_stress(phone: str) -> str:
@@ -121,9 +121,9 @@ def spell_in_phones(
             variants.update({word: dictionary[word.lower()] for word in unknown})
             sources["cmudict"] = len(variants) - sources["corpus"]
         if g2p == "espeak":
-            said = espeak_pronunciations(word for word in wanted if word not in variants)
-            variants.update({word: [phones] for word, phones in said.items()})
-            sources["espeak"] = len(said)
+            spoken = espeak_pronunciations(word for word in wanted if word not in variants)
+            variants.update({word: [phones] for word, phones in spoken.items()})
+            sources["espeak"] = len(spoken)
         tokens: Sequence[str] = ARPABET
     else:
         log.info("the corpus's lexicon has phones other than ARPAbet: only its own words are used")

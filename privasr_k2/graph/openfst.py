@@ -104,11 +104,11 @@ class Fst:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "fst"
             self.write(path)
-            made = kaldifst.StdConstFst.read(str(path))
+            fst = kaldifst.StdConstFst.read(str(path))
         # What it does not know to be an acceptor, OpenFst determinizes whole before it cuts to a
         # beam.
-        made.properties(_ACCEPTOR, True)
-        return made
+        fst.properties(_ACCEPTOR, True)
+        return fst
 
     def write(self, path: Path) -> None:
         """Write the file; not atomically."""

@@ -21,7 +21,7 @@ def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
     known = lang.first_pronunciations
     wanted = set(words)
     rest = sorted(wanted - known.keys())
-    found = {word: known[word] for word in sorted(wanted & known.keys())}
+    numbers = {word: known[word] for word in sorted(wanted & known.keys())}
     if rest and any(token.startswith(WORD_START) for token in lang.tokens):
         pieces = lang.folder / "bpe.model"
         known_characters = set(lang.tokens[1:]) - {WORD_START}
@@ -32,8 +32,8 @@ def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
         )
         for word, (tokens, *_) in spelled.variants.items():
             if lang.token_ids.keys() >= set(tokens):
-                found[word] = tuple(lang.token_ids[token] for token in tokens)
-    return found
+                numbers[word] = tuple(lang.token_ids[token] for token in tokens)
+    return numbers
 
 
 def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dict[str, list[int]]]:
@@ -45,7 +45,7 @@ def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dic
     Raises:
         DataError: none is left.
     """
-    texts = [said.text or "" for cut in cuts for said in cut.supervisions]
+    texts = [supervision.text or "" for cut in cuts for supervision in cut.supervisions]
     spelled = spellings(lang, {word for text in texts for word in text.split()})
     cuts = drop_unspelled(cuts, spelled, role=role)
 
