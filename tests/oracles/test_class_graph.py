@@ -32,7 +32,7 @@ from privasr_k2.lm.sub_lm import KINDS, make_sub_lm
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
 from tests.support.class_lm import LOC, PLAIN, class_lm, reading_probs
-from tests.support.small_graphs import make_class_graph, make_lang
+from tests.support.small_graphs import heard, make_class_graph, make_lang
 
 pytestmark = pytest.mark.k2
 
@@ -147,16 +147,6 @@ def test_from_parts_and_whole_are_the_same(lang: Lang, kind: str, cut_history: b
     assert set(one.olabels.tolist()) == set(joined(pieces).olabels.tolist())
 
 
-def spoken(lang: Lang, sentence: str) -> np.ndarray:
-    """(T, C) log-probabilities that all but tell the tokens of a sentence, a blank after each."""
-    tokens = lang.encode(sentence)
-    log_probs = np.full((2 * len(tokens) + 2, lang.num_tokens), -12.0, dtype=np.float32)
-    log_probs[:, 0] = -1e-4
-    log_probs[1:-1:2, 0] = -12.0
-    log_probs[1 + 2 * np.arange(len(tokens)), tokens] = -1e-4
-    return log_probs
-
-
 def search(backend: str = "k2") -> SearchConfig:
     return SearchConfig(backend, 200.0, 30.0, 1000, 1_000_000, 1.0, [1.0], [0.0, 0.5, 2.0])
 
@@ -172,15 +162,12 @@ SAID = ["b ann rose a", "new york", "b b", "ann rose new b york york"]
 
 @pytest.mark.parametrize("backend", ["k2", "kaldi"])
 def test_words_and_spans_of_what_is_said(lang: Lang, folder: Path, backend: str) -> None:
-    import torch
-
     if backend == "kaldi":
         pytest.importorskip("kaldi_decoder")
     lm = class_lm("tree", True)
     decoder = open_decoder(folder, search(backend))
     for sentence in SAID:
-        log_probs = torch.from_numpy(spoken(lang, sentence))[None]
-        [hyps] = decoder.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+        hyps = heard(decoder, lang.num_tokens, lang.encode(sentence))
         assert hyps is not None
         for hyp in hyps:
             assert not any("#" in word for word in hyp.words.split())
@@ -215,15 +202,12 @@ def test_marks_cost_no_insertion_penalty(folder: Path) -> None:
 
 def test_lists_have_different_words_and_spans(lang: Lang, folder: Path) -> None:
     """Of several readings of a word sequence the best one is listed, with its own score."""
-    import torch
-
     decoder = Decoder.from_folder(folder, search())
     config = NbestSearchConfig(60, 5.0, 100_000, 1.0, "exact")
     found = NbestSearch(decoder, Weights(1.0, 0.0), config)
     lm, marked = class_lm("tree", True), 0
     for sentence in SAID:
-        log_probs = torch.from_numpy(spoken(lang, sentence))[None]
-        [one] = found.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+        one = heard(found, lang.num_tokens, lang.encode(sentence))
         assert one is not None
         words = [tuple(lang.words[word] for word in path.words) for path in one.paths]
         assert len(set(words)) == len(words) > 3
@@ -238,25 +222,19 @@ def test_lists_have_different_words_and_spans(lang: Lang, folder: Path) -> None:
 
 
 def test_lattices_hold_words(lang: Lang, folder: Path) -> None:
-    import torch
-
     decoder = Decoder.from_folder(folder, search())
-    log_probs = torch.from_numpy(spoken(lang, SAID[0]))[None]
     lattices = LatticeSearch(decoder, Weights(1.0, 0.0), LatticeConfig(10.0, 1000))
-    [found] = lattices.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+    found = heard(lattices, lang.num_tokens, lang.encode(SAID[0]))
     assert found is not None and 0 < found.arrays.words.max() < len(lang.words) - 1
 
 
 def test_decoded_names_reach_the_score_without_marks(
     lang: Lang, folder: Path, tmp_path: Path
 ) -> None:
-    import torch
-
     decoder = Decoder.from_folder(folder, search())
     records = []
     for n, sentence in enumerate(SAID):
-        log_probs = torch.from_numpy(spoken(lang, sentence))[None]
-        [hyps] = decoder.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+        hyps = heard(decoder, lang.num_tokens, lang.encode(sentence))
         assert hyps is not None
         records.append(Record(f"u{n}", "dev", "s", sentence, False, hyps).to_dict())
     (tmp_path / "decode_dev").mkdir()

@@ -24,7 +24,7 @@ from privasr_k2.lm.sub_lm import KINDS, make_sub_lm
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights
 from tests.support.class_lm import LOC, PER, PLAIN, class_lm, reading_probs
-from tests.support.small_graphs import make_class_graph, make_lang
+from tests.support.small_graphs import heard, make_class_graph, make_lang
 from tests.support.unknown_names import cost
 
 pytestmark = pytest.mark.k2
@@ -143,15 +143,6 @@ def search(backend: str = "k2") -> SearchConfig:
     return SearchConfig(backend, 200.0, 30.0, 1000, 1_000_000, 1.0, [1.0], [0.0])
 
 
-def spoken(lang: Lang, tokens: Sequence[int]) -> np.ndarray:
-    """(1, T, C) log-probabilities that all but tell the tokens, a blank after each."""
-    log_probs = np.full((2 * len(tokens) + 2, lang.num_tokens), -20.0, dtype=np.float32)
-    log_probs[:, 0] = -1e-4
-    log_probs[1:-1:2, 0] = -20.0
-    log_probs[1 + 2 * np.arange(len(tokens)), tokens] = -1e-4
-    return log_probs[None]
-
-
 @pytest.fixture(scope="module")
 def folder(lang: Lang, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("graph") / "graph"
@@ -161,8 +152,6 @@ def folder(lang: Lang, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("backend", ["k2", "kaldi"])
 def test_what_no_list_has_is_heard_as_a_name(lang: Lang, folder: Path, backend: str) -> None:
     """Where the acoustics say so; listed names and plain words stay what they are."""
-    import torch
-
     if backend == "kaldi":
         pytest.importorskip("kaldi_decoder")
     decoder = open_decoder(folder, search(backend))
@@ -173,21 +162,17 @@ def test_what_no_list_has_is_heard_as_a_name(lang: Lang, folder: Path, backend: 
         ([*b, *ann, *lang.encode("rose"), *a], "b ann rose a", (1, 3, "PER")),
         ([*b, *a, *b], "b a b", None),
     ):
-        log_probs = torch.from_numpy(spoken(lang, tokens))
-        [hyps] = decoder.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+        hyps = heard(decoder, lang.num_tokens, tokens, low=-20.0)
         assert hyps is not None and hyps[0].words == words
         assert hyps[0].classes == ((named,) if named else ())
 
 
 def test_lists_have_times_and_scores(lang: Lang, folder: Path) -> None:
-    import torch
-
     decoder = Decoder.from_folder(folder, search())
     tokens = [*lang.encode("b"), *lang.encode("york")[::-1], *lang.encode("b"), *lang.encode("a")]
-    log_probs = torch.from_numpy(spoken(lang, tokens))
     config = NbestSearchConfig(30, 5.0, 100_000, 1.0, "exact")
     search_lists = NbestSearch(decoder, Weights(1.0, 0.0), config)
-    [found] = search_lists.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+    found = heard(search_lists, lang.num_tokens, tokens, low=-20.0)
     assert found is not None
     times, unknown, lm = WordTimes(lang, decoder.graph), 0, class_lm("tree", True)
     for path in found.paths:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from privasr_k2.graph.class_pieces import compile_class_graph
 from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
@@ -39,3 +42,15 @@ def make_class_graph(folder: Path, lang: Lang, lm: ClassLm, config: ClassGraphCo
     hashes = {"sha256": {"lexicon.txt": file_hash(lang.folder / "lexicon.txt")}}
     save_graph(graphs, lang, {**info, **hashes}, folder)
     return folder
+
+
+def heard(search: Any, num_tokens: int, tokens: Sequence[int], low: float = -12.0) -> Any:
+    """The result of a search where scores all but tell the tokens, each with a blank behind it."""
+    import torch
+
+    log_probs = np.full((2 * len(tokens) + 2, num_tokens), low, dtype=np.float32)
+    log_probs[:, 0] = -1e-4
+    log_probs[1:-1:2, 0] = low
+    log_probs[1 + 2 * np.arange(len(tokens)), tokens] = -1e-4
+    [result] = search.decode(torch.from_numpy(log_probs)[None], torch.tensor([len(log_probs)]))
+    return result

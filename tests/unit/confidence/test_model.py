@@ -195,7 +195,7 @@ def test_a_model_knows_what_it_was_trained_on(settings: ConfidenceConfig, tmp_pa
         seen = load_model(tmp_path / folder).trained_on
         assert seen.dtype == np.int64 and (np.diff(seen) > 0).all()
         with pytest.raises(
-            DataError, match=f"^1.jsonl:u1: .* not trained on, found {found} .*, u1 the"
+            DataError, match=f"^1.jsonl:u1: .* trained on, found {found} .*, u1 the"
         ):
             check_unseen(lists, seen)
         check_unseen(dataclasses.replace(lists, lists=lists.lists[:1]), seen)

@@ -86,11 +86,8 @@ def test_grid_against_one_hypothesis_at_a_time(seed: int, interpolation: str) ->
 
 def test_ties_go_to_the_lowest_rank() -> None:
     lists = Candidates(
-        utterance=np.array([0, 0, 1, 1]),
-        am=np.zeros(4),
-        num_words=np.zeros(4, dtype=int),
-        errors=np.array([1, 0, 0, 1]),
-        log_probs={"a": np.zeros(4)},
+        *(np.array([0, 0, 1, 1]), np.zeros(4), np.zeros(4, dtype=int)),
+        *(np.array([1, 0, 0, 1]), {"a": np.zeros(4)}),
     )
     found = lists.best(lists.lm_totals({"a": 1.0}, interpolation="linear"), np.ones(2), np.zeros(2))
     assert found.tolist() == [[0, 2], [0, 2]]
