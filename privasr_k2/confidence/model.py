@@ -151,13 +151,7 @@ def select(features: WordFeatures, names: Sequence[str], place: Path) -> np.ndar
 def examples_of(
     lists: NbestLists, features: WordFeatures, names: Sequence[str], scored_units: Mapping[str, str]
 ) -> Examples:
-    """The scored words of the best hypotheses.
-
-    Args:
-        features: of ``lists``.
-        names: those of the model.
-        scored_units: as for :func:`privasr_k2.confidence.targets.targets_of`.
-    """
+    """The scored words of the best hypotheses of ``lists``, with the features ``names``."""
     targets = targets_of(lists, scored_units)
     values, kept = select(features, names, lists.place)[features.best], targets.scored
     seen = hashes_of(nbest.id for nbest in lists.lists)

@@ -19,11 +19,9 @@ log = logging.getLogger(__name__)
 
 
 class ConfidenceNetwork(nn.Module):
-    """Linear layers with ReLU between them, on standardized features.
+    """Linear layers with ReLU between them, on F standardized features.
 
-    Args:
-        num_features: F.
-        hidden: widths of the hidden layers; none gives logistic regression.
+    ``hidden`` are the widths of hidden layers; none gives logistic regression.
     """
 
     def __init__(self, num_features: int, hidden: Sequence[int]) -> None:
@@ -63,7 +61,7 @@ def train_network(
 
     Args:
         features: (N, F).
-        correct: (N,) whether each word is correct.
+        correct: (N,) bool.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "weights"))

@@ -72,12 +72,7 @@ def join_tokens(tokens: Sequence[str]) -> str:
 def decode_e2e(
     model: Recognizer, cuts: CutSet, config: EndToEndConfig, device: str
 ) -> Iterator[tuple[Record, NbestList]]:
-    """The records and lists of this job's cuts, the longest first.
-
-    Args:
-        model: checked by :func:`prepare`.
-        device: where the model is.
-    """
+    """The records and lists of this job's cuts, the longest first, for a prepared model."""
     import torch
 
     from privasr_k2.am.sequence import nbest

@@ -17,7 +17,7 @@ from annotated_types import MinLen
 from privasr_k2.constraints import Checked, Count, Natural, NotNegative, Positive, one_of
 from privasr_k2.decoding.hyps import Hyp
 from privasr_k2.errors import ConfigError, GraphError
-from privasr_k2.graph.folder import GraphLike, check_outputs
+from privasr_k2.graph.folder import GraphLike
 from privasr_k2.graph.hlg import Graph, load_graph
 from privasr_k2.scoring.hypotheses import Weights
 
@@ -62,21 +62,6 @@ class FirstPass(ABC, Generic[G]):
 
     def __init__(self, graph: G, config: SearchConfig) -> None:
         self.graph, self.config = graph, config
-
-    def check_model(
-        self,
-        num_tokens: int,
-        tokens: Sequence[str] | None,
-        model: Path,
-        topology: str | None = None,
-    ) -> None:
-        """Refuse an acoustic model of another number of outputs, other tokens or another CTC
-        topology.
-
-        Raises:
-            GraphError: as :func:`privasr_k2.graph.folder.check_outputs` says.
-        """
-        check_outputs(self.graph, num_tokens, tokens, topology, model)
 
     def check_log_probs(self, log_probs: torch.Tensor) -> None:
         """Refuse (N, T, C) log-probabilities where C is not the number of the graph's tokens."""

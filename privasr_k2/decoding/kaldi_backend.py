@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 def open_decoder(
     folder: str | Path, config: SearchConfig, *, device: str = "cpu"
 ) -> FirstPass[Any]:
-    """The back end that ``config`` names, for the graph in ``folder``.
-
-    Args:
-        device: of log-probabilities; Kaldi's search runs on the CPU.
-    """
+    """The back end that ``config`` names, for the graph in ``folder``; Kaldi's runs on the CPU."""
     if config.backend == "kaldi":
         return KaldiDecoder(load_tlg(folder), config)
     return Decoder.from_folder(folder, config, device=device)

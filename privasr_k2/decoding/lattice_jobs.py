@@ -53,12 +53,7 @@ def lattice_cuts(
 
 
 def lattice_of(cut: Cut, result: Found | None, subsampling: int, beam: float) -> Lattice:
-    """The lattice of one cut; empty without a path.
-
-    Args:
-        subsampling: input frames per output frame.
-        beam: of the configuration, for an empty lattice.
-    """
+    """The lattice of a cut; empty without a path. ``subsampling``: inputs per output frame."""
     if result is None:
         none, no_scores = np.zeros(0, dtype=np.int32), np.zeros(0)
         return Lattice(*facts_of(cut), beam, no_scores, none, none, none, no_scores, no_scores)

@@ -79,7 +79,7 @@ def rescore(
 
     Args:
         words: of the lattices, by their numbers.
-        weights: factor of the mixed LM score, cost of a word.
+        weights: of the search.
     """
     symbols = lm.symbols(words)
     for block in _blocks(lattices, lm):

@@ -73,11 +73,7 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
 
 
 def with_lm_scores(lists: NbestLists, log_probs: Mapping[str, np.ndarray]) -> NbestLists:
-    """The lists with each LM's natural log of P(words, end) among the scores of every hypothesis.
-
-    Args:
-        log_probs: as :func:`read_lm_scores` gives them.
-    """
+    """The lists with each LM's natural log of P(words, end) in every hypothesis."""
     words = [len(hyp.words.split()) + 1 for nbest in with_hypotheses(lists) for hyp in nbest.hyps]
     if not words:
         return lists

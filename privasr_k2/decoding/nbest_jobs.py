@@ -92,11 +92,7 @@ def nbest_cuts(
     *,
     word_times: WordTimes | None,
 ) -> Iterator[NbestList]:
-    """The lists of this job's cuts, the longest first; logs lost and limited ones.
-
-    Args:
-        word_times: ``None`` leaves the times out.
-    """
+    """The lists of this job's cuts, the longest first; logs lost and limited ones."""
     words, limited = search.decoder.graph.words, []
     for cut, searched in search_cuts(model, search, cuts, config, device):
         if searched is not None and searched.limited:
@@ -122,12 +118,7 @@ def nbest_list(
     subsampling: int,
     word_times: WordTimes | None,
 ) -> NbestList:
-    """The list of one cut; empty without a path.
-
-    Args:
-        words: by their numbers.
-        subsampling: input frames per output frame.
-    """
+    """The list of one cut; empty without a path. ``subsampling``: input frames per output frame."""
     hyps = []
     for rank, path in enumerate(result.paths if result else (), start=1):
         times = None

@@ -17,6 +17,7 @@ from privasr_k2.decoding.first_pass import FirstPass, SearchConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.tune import read_weights
 from privasr_k2.errors import DataError
+from privasr_k2.graph.folder import check_outputs
 
 if TYPE_CHECKING:
     from privasr_k2.am.ctc import CtcModel
@@ -96,16 +97,12 @@ class Recognizer:
             raise DataError(file, expected, found, "train with audio, or use bin.decode")
         model = load_model(folder / spec.model, device)
         decoder = open_decoder(folder / spec.graph, spec.search, device=device)
-        decoder.check_model(model.num_tokens, model.tokens, folder / spec.model, model.ctc_topology)
+        outputs = model.num_tokens, model.tokens, model.ctc_topology
+        check_outputs(decoder.graph, *outputs, folder / spec.model)
         return cls(spec, model, decoder, device)
 
     def transcribe(self, samples: np.ndarray, sampling_rate: int) -> str | None:
-        """The words of one recording; None where the search found no path.
-
-        Args:
-            samples: (S,) float32 in [-1, 1], one channel.
-            sampling_rate: in Hz; another rate than the training data's is resampled.
-        """
+        """The words of (S,) float32 samples in [-1, 1] at any rate; None without a path."""
         import torch
 
         if sampling_rate != self.spec.sampling_rate:

@@ -163,11 +163,7 @@ def simplex(num: int, steps: int) -> list[tuple[float, ...]]:
 def grid_errors(
     candidates: Candidates, names: Sequence[str], config: GridConfig
 ) -> dict[Point, int]:
-    """The summed errors of the hypotheses chosen at every point, in the order of the grid.
-
-    Args:
-        names: the LMs to combine.
-    """
+    """The summed errors of the choices at every point of the grid, with the LMs ``names``."""
     grid = np.meshgrid(config.lm_weights, config.insertion_penalties, indexing="ij")
     weights, penalties = (values.ravel() for values in grid)
     errors: dict[Point, int] = {}

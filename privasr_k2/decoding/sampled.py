@@ -18,9 +18,8 @@ def draw_paths(lattice: k2.Fsa, scores: torch.Tensor, num_paths: int) -> list[li
     """The arcs of drawn paths of each of N lattices, numbered within it; none for an empty one.
 
     Args:
-        lattice: N lattices without cycles; its own scores are neither read nor changed.
+        lattice: N lattices without cycles; its own scores are not used.
         scores: (A,) natural log of the arcs' weights.
-        num_paths: of each lattice, with repetition.
     """
     import k2
 

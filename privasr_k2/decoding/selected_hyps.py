@@ -23,11 +23,7 @@ def rescored_records(
     *,
     place: Path,
 ) -> list[Record]:
-    """The best hypothesis of each list at one point.
-
-    Args:
-        candidates: of these lists, with the scores of ``lms``.
-        place: of the point, for errors.
+    """The best hypothesis of each list at one point, read from ``place``.
 
     Raises:
         DataError: the point is for other LMs.

@@ -33,11 +33,7 @@ class ClassDelimiters:
     def of_graph(
         cls, words: Sequence[str], info: Mapping[str, Any], folder: Path
     ) -> ClassDelimiters:
-        """The delimiters of a graph folder.
-
-        Args:
-            words: of ``words.txt``.
-            info: content of ``graph.yaml``.
+        """The delimiters of a graph folder with the content ``info`` of ``graph.yaml``.
 
         Raises:
             GraphError: ``words.txt`` does not end with the delimiters of the classes of ``info``.

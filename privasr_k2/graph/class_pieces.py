@@ -142,11 +142,9 @@ def join(
     place: str | Path,
     with_tlg: bool = True,
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Both graphs of the pieces, with ``num_states``, ``num_arcs``, ``classes`` and ``seconds``.
+    """Both graphs of the pieces, with sizes, ``classes`` and ``seconds`` for ``graph.yaml``.
 
-    Args:
-        described: the classes' settings in ``graph.yaml``.
-        with_tlg: whether to make the graph for Kaldi's decoders, too.
+    ``described`` are the classes' settings there; ``with_tlg`` makes the graph for Kaldi, too.
     """
     copies = {kind: _copies(pieces, kind) for kind in pieces.names}
     states = sum(n * pieces.names[kind].num_states for kind, n in copies.items())
@@ -183,8 +181,7 @@ def _copies(pieces: Pieces, kind: str) -> int:
 def splice(fst: Fst, pieces: Mapping[int, Fst]) -> Fst:
     """Replace each state of ``fst`` whose only arc has a piece's label by a copy of the piece.
 
-    Args:
-        pieces: by input labels. A piece's last state stands for the target of the replaced arc.
+    A piece's last state stands for the target of the replaced arc.
 
     Raises:
         RuntimeError: another arc leaves such a state, which is a defect.

@@ -13,10 +13,9 @@ import numpy as np
 from privasr_k2.graph.epsilons import WordArcs
 from privasr_k2.ragged import rows_of, splits_of
 
-# Which pairs (q, n) have an arc with label l: all, those with n = l, those with n != l, those with
-# the blank.
 _AT_A_TIME = 400_000  # arcs
 _TABLE = 1 << 28  # a table of so many keys is made rather than a sorted list
+# Rules: which pairs (q, n) have an arc with label l: all, n = l, n != l, or n the blank.
 _ALL, _SAME, _OTHER, _BLANK = range(4)
 # The same by rule, whether n = l, and whether n is the blank.
 _RULES = [[[1, 1], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [0, 1]]]

@@ -93,16 +93,10 @@ def check_outputs(
     topology: str | None,
     model: Path,
 ) -> None:
-    """Refuse an acoustic model that the graph was not made for.
-
-    Args:
-        num_tokens: outputs of the model.
-        tokens: their names; ``None`` where they are unknown.
-        topology: the CTC topology of the model's training; ``None`` where it is unknown.
-        model: its folder, for the message.
+    """Refuse an acoustic model that the graph was not made for; ``None`` stands for unknown.
 
     Raises:
-        GraphError: another number of outputs, other tokens, or another topology.
+        GraphError: another number of outputs, other tokens, or another CTC topology.
     """
     if num_tokens != len(graph.tokens):
         expected = f"{len(graph.tokens)} outputs, as many as the graph has tokens"

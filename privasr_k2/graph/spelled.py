@@ -39,9 +39,6 @@ def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
 def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dict[str, list[int]]]:
     """The cuts whose words can be spelled, and their texts in token numbers, by the cut's name.
 
-    Args:
-        role: what messages call the cuts.
-
     Raises:
         DataError: none is left.
     """

@@ -68,13 +68,7 @@ def ctc_topology(num_tokens: int, topology: str) -> Fst:
 
 
 def compile_tlg(LG: Fst, *, num_tokens: int, topology: str) -> Fst:
-    """T o LG.
-
-    Args:
-        LG: with epsilons in place of disambiguation symbols.
-        num_tokens: C, the blank included.
-        topology: ``standard`` or ``modified``.
-    """
+    """T o LG, for an LG with epsilons in place of disambiguation symbols; C includes the blank."""
     import kaldifst
 
     T = kaldifst.StdVectorFst(ctc_topology(num_tokens, topology).to_kaldifst())

@@ -26,10 +26,6 @@ UNKNOWN_NAMES = ("none", "phone_loop")
 def delimiters_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> ClassDelimiters:
     """The delimiters of a graph, behind the words and, where it can be recognized, ``<unk>``.
 
-    Args:
-        classes: their names.
-        unknown_names: one of :data:`UNKNOWN_NAMES`.
-
     Raises:
         GraphError: a language folder that has a word ``<unk>`` of its own.
     """
@@ -54,13 +50,7 @@ def class_word_ids(lang: Lang, delimiters: ClassDelimiters) -> dict[str, int]:
 
 
 def unknown_names_loop(lang: Lang, sub: SubLm, *, min_tokens: int) -> Grammar:
-    """The loop of a class, from the spellings of the different words of its names.
-
-    Args:
-        lang: the lexicon, which has at least one of the names' words.
-        sub: the names.
-        min_tokens: as of :func:`token_loop`.
-    """
+    """:func:`token_loop` of a class: from the spellings of the different words of its names."""
     words = set(sub.words)
     spellings = [tuple(lang.token_ids[token] for token in tokens)
                  for word, tokens in lang.pronunciations if word in words]  # fmt: skip
@@ -115,12 +105,11 @@ def token_loop(
 
 
 def lexicon_entry(loop: Grammar, *, first_state: int, enter: int, leave: int, word: int) -> str:
-    """The loop as a spelling of a word in OpenFst's text format, from and to state 0 of a lexicon.
+    """The loop as a spelling of ``word`` in OpenFst's text format, around a lexicon's state 0.
 
     Args:
         first_state: number of its first state, beyond those of the lexicon.
         enter, leave: the symbols around it.
-        word: the number of the word.
     """
     columns = (loop.sources + first_state, loop.targets + first_state, loop.labels, loop.costs)
     lines = [f"0 {first_state} {enter} {word}\n"]

@@ -12,6 +12,7 @@ import pytest
 from privasr_k2.decoding.first_pass import Decoder, FirstPass, SearchConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.errors import ConfigError, GraphError
+from privasr_k2.graph.folder import check_outputs
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from tests.support.small_graphs import make_graph, make_lang
 
@@ -172,9 +173,9 @@ def test_other_models_are_refused(
     import torch
 
     decoder = opened(folders["standard"], backend)
-    decoder.check_model(4, ["<blk>", "A", "B", "C"], Path("am"), "standard")
-    decoder.check_model(4, None, Path("am"), None)
+    check_outputs(decoder.graph, 4, ["<blk>", "A", "B", "C"], "standard", Path("am"))
+    check_outputs(decoder.graph, 4, None, None, Path("am"))
     with pytest.raises(GraphError, match=message):
-        decoder.check_model(outputs, tokens, Path("am"), topology)
+        check_outputs(decoder.graph, outputs, tokens, topology, Path("am"))
     with pytest.raises(GraphError, match="4 outputs, found 5"):
         decoder.decode(torch.zeros(1, 3, 5), torch.tensor([3]))
