@@ -17,7 +17,7 @@ from annotated_types import MinLen
 from privasr_k2.constraints import Checked, Count, Natural, NotNegative, Positive, one_of
 from privasr_k2.decoding.hyps import Hyp
 from privasr_k2.errors import ConfigError, GraphError
-from privasr_k2.graph.folder import GraphLike
+from privasr_k2.graph.folder import GraphFolder
 from privasr_k2.graph.hlg import Graph, load_graph
 from privasr_k2.scoring.hypotheses import Weights
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 BACKENDS = ("k2", "kaldi")
-G = TypeVar("G", bound=GraphLike)
+G = TypeVar("G", bound=GraphFolder)
 
 
 @dataclass(frozen=True)

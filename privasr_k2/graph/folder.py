@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from privasr_k2.errors import GraphError
 from privasr_k2.fileio import read_yaml
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.lang import check_same_tokens, read_symbols
 
 TOPOLOGIES = ("standard", "modified")
@@ -16,32 +18,28 @@ INFO = "graph.yaml"
 _AGAIN = "compile the graph again"
 
 
-@dataclass(frozen=True)
-class FolderParts:
-    """The symbols of a graph folder and the content of ``graph.yaml``."""
+@dataclass(frozen=True, eq=False)
+class GraphFolder:
+    """The symbols of a graph folder; the base of decoding graphs.
 
+    Args:
+        tokens: the C outputs that an acoustic model must have.
+        words: by their numbers, delimiters included.
+        info: content of ``graph.yaml``.
+    """
+
+    folder: Path
     tokens: tuple[str, ...]
     words: tuple[str, ...]
     info: dict[str, Any]
 
-
-class GraphLike(Protocol):
-    """Interface of a decoding graph."""
-
-    @property
-    def folder(self) -> Path:
-        """Path of the graph folder."""
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """The C outputs that an acoustic model must have."""
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """Content of ``graph.yaml``."""
+    @cached_property
+    def delimiters(self) -> ClassDelimiters:
+        """Words that are delimiters."""
+        return ClassDelimiters.of_graph(self.words, self.info, self.folder)
 
 
-def read_folder(folder: Path) -> FolderParts:
+def read_folder(folder: Path) -> GraphFolder:
     """The symbols and ``graph.yaml`` of a graph folder.
 
     Raises:
@@ -55,7 +53,7 @@ def read_folder(folder: Path) -> FolderParts:
     if info.get("num_tokens") != len(tokens):
         expected = f"num_tokens: {len(tokens)}, as in tokens.txt"
         raise GraphError(path, expected, repr(info.get("num_tokens")), _AGAIN)
-    return FolderParts(tokens, words, info)
+    return GraphFolder(folder, tokens, words, info)
 
 
 def check_size(path: Path, info: dict[str, Any], *, num_states: int, num_arcs: int) -> None:
@@ -87,7 +85,7 @@ def check_labels(
 
 
 def check_outputs(
-    graph: GraphLike,
+    graph: GraphFolder,
     num_tokens: int,
     tokens: Sequence[str] | None,
     topology: str | None,

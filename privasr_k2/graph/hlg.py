@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +26,14 @@ from privasr_k2.graph import tlg
 from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.ctc_compose import compose_ctc
 from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
-from privasr_k2.graph.folder import INFO, TOPOLOGIES, check_labels, check_size, read_folder
+from privasr_k2.graph.folder import (
+    INFO,
+    TOPOLOGIES,
+    GraphFolder,
+    check_labels,
+    check_size,
+    read_folder,
+)
 from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.lang import Lang, symbols_text
 from privasr_k2.graph.openfst import Fst
@@ -78,27 +84,15 @@ class Compiled:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
-    """A decoding graph with its symbols.
+class Graph(GraphFolder):
+    """A decoding graph for k2 with its symbols.
 
     Args:
         HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log); with
             classes also ragged ``symbols``, words and delimiters.
-        tokens: the C outputs that an acoustic model must have.
-        words: by their numbers, delimiters included.
-        info: content of ``graph.yaml``.
     """
 
-    folder: Path
     HLG: k2.Fsa
-    tokens: tuple[str, ...]
-    words: tuple[str, ...]
-    info: dict[str, Any]
-
-    @cached_property
-    def delimiters(self) -> ClassDelimiters:
-        """Words that are delimiters."""
-        return ClassDelimiters.of_graph(self.words, self.info, self.folder)
 
 
 class Laps:
@@ -313,7 +307,7 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     check_size(path, parts.info, num_states=num_states, num_arcs=len(tensors["arcs"]))
     scores = tensors["scores"]
     arcs = torch.cat([tensors["arcs"], scores.view(torch.int32).unsqueeze(1)], dim=1)
-    delimiters = ClassDelimiters.of_graph(parts.words, parts.info, folder)
+    delimiters = parts.delimiters
     values, splits = tensors["aux_values"], tensors["aux_row_splits"]
     words = map(torch.from_numpy, delimiters.words_only(values.numpy(), splits.numpy()))
     HLG = k2.Fsa(arcs, aux_labels=_ragged(*words))
@@ -321,7 +315,7 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
         HLG.symbols = _ragged(values, splits)
     HLG = HLG.to(device)
     HLG.lm_scores = HLG.scores.clone()
-    return Graph(folder, HLG, parts.tokens, parts.words, parts.info)
+    return Graph(folder, parts.tokens, parts.words, parts.info, HLG)
 
 
 def _ragged(values: torch.Tensor, splits: torch.Tensor) -> k2.RaggedTensor:

@@ -8,34 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from privasr_k2.errors import GraphError
-from privasr_k2.graph.class_delimiters import ClassDelimiters
-from privasr_k2.graph.folder import check_labels, check_size, read_folder
+from privasr_k2.graph.folder import GraphFolder, check_labels, check_size, read_folder
 from privasr_k2.graph.openfst import Fst
 
 FILE = "TLG.fst"
 
 
 @dataclass(frozen=True, eq=False)
-class TokenGraph:
-    """A TLG with its symbols; the fields as of :class:`privasr_k2.graph.hlg.Graph`."""
+class TokenGraph(GraphFolder):
+    """A decoding graph for Kaldi with its symbols."""
 
-    folder: Path
     TLG: Fst
-    tokens: tuple[str, ...]
-    words: tuple[str, ...]
-    info: dict[str, Any]
-
-    @cached_property
-    def delimiters(self) -> ClassDelimiters:
-        """Words that are delimiters."""
-        return ClassDelimiters.of_graph(self.words, self.info, self.folder)
 
 
 def ctc_topology(num_tokens: int, topology: str) -> Fst:
@@ -99,7 +87,7 @@ def load_tlg(folder: str | Path) -> TokenGraph:
         num_words=len(parts.words),
     )
     check_size(path, parts.info, num_states=TLG.num_states, num_arcs=TLG.num_arcs)
-    return TokenGraph(folder, TLG, parts.tokens, parts.words, parts.info)
+    return TokenGraph(folder, parts.tokens, parts.words, parts.info, TLG)
 
 
 def silenced(fst: Fst, *, num_tokens: int, backoff_word: int) -> Fst:

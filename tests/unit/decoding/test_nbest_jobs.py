@@ -24,7 +24,7 @@ LANG = Lang(Path("lang"), TOKENS, WORDS, (("ab", ("A", "B")), ("b", ("B",))))
 
 
 def graph(words: tuple[str, ...] = WORDS, topology: str = "standard") -> Graph:
-    return Graph(Path("graph"), None, TOKENS, words, {"ctc_topology": topology})  # type: ignore[arg-type]
+    return Graph(Path("graph"), TOKENS, words, {"ctc_topology": topology}, None)  # type: ignore[arg-type]
 
 
 def a_list(labels: list[int], word_times: WordTimes | None) -> NbestList:
