@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 import numpy as np
+
+
+class Columns:
+    """A base of dataclasses whose fields are arrays of one length."""
+
+    def __getitem__(self, rows: np.ndarray) -> Self:
+        return type(self)(*(column[rows] for column in vars(self).values()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of several parts, at least one, in turn."""
+        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts))))
 
 
 def ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:

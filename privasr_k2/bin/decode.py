@@ -84,11 +84,13 @@ def _opened(args: argparse.Namespace, config: Any, open_decoder: Callable[..., A
     from privasr_k2.am.checkpoints import load_model
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.decoding.jobs import choose_device
+    from privasr_k2.graph.folder import check_outputs
 
     device = choose_device(args.device)
     model = load_model(args.in_model, device)
     decoder = open_decoder(args.in_graph, config, device=device)
-    decoder.check_model(model.num_tokens, model.tokens, args.in_model, model.ctc_topology)
+    outputs = model.num_tokens, model.tokens, model.ctc_topology
+    check_outputs(decoder.graph, *outputs, args.in_model)
     return device, model, decoder, load_cuts(args.in_feats, config.role)
 
 

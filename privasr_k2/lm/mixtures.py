@@ -58,12 +58,8 @@ def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa |
     with_classes = [model for model in models if isinstance(model, ClassLm)]
     for other in with_classes[1:]:
         if not with_classes[0].same_names(other):
-            raise DataError(
-                other.name,
-                f"the names of {with_classes[0].name}",
-                "others",
-                "take --set form=dynamic",
-            )
+            expected = f"the names of {with_classes[0].name}"
+            raise DataError(other.name, expected, "others", "take --set form=dynamic")
     roots = [model.root if isinstance(model, ClassLm) else model for model in models]
     mixed = interpolate(roots, weights)
     return with_classes[0].with_root(mixed) if with_classes else mixed

@@ -86,10 +86,8 @@ def under(event: Event, relation: Relation) -> Event:
         return for_replacing(event)
     for leaf in terms(event):
         if isinstance(leaf, (dp.RandomizedResponseDpEvent, dp.SampledWithoutReplacementDpEvent)):
-            raise PrivacyError(
-                str(to_json(leaf)),
-                "an event with a bound for adding or removing one unit",
-                "one for replacing a unit only",
-                "state the guarantee for replacing one unit",
-            )
+            place = str(to_json(leaf))
+            expected = "an event with a bound for adding or removing one unit"
+            found = "one for replacing a unit only"
+            raise PrivacyError(place, expected, found, "state the guarantee for replacing one unit")
     return event

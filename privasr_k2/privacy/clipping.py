@@ -93,12 +93,9 @@ def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped:
     if norm not in ("l1", "l2"):
         raise PrivacyError("norm", "l1 or l2", repr(norm), "choose one of them")
     if array.ndim != 2 or array.shape[0] > _MAX_UNITS or array.shape[1] > _MAX_SIZE:
-        raise PrivacyError(
-            "rows",
-            f"shape (K, D) with at most {_MAX_UNITS} units of at most {_MAX_SIZE} values",
-            f"shape {array.shape}",
-            "sum exactly, for example with integers, beyond that",
-        )
+        expected = f"shape (K, D) with at most {_MAX_UNITS} units of at most {_MAX_SIZE} values"
+        way_out = "sum exactly, for example with integers, beyond that"
+        raise PrivacyError("rows", expected, f"shape {array.shape}", way_out)
     values = np.empty(array.shape)
     zeroed = clipped = 0
     block = max(1, _BLOCK // max(1, array.shape[1]))

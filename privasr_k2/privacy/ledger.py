@@ -186,12 +186,10 @@ def locked(ledger: Path, *, max_seconds: float) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > end:
-                    raise PrivacyError(
-                        ledger,
-                        "no other process that writes it",
-                        f"one that has held it for {max_seconds:g} s",
-                        "wait for it to end, then run again",
-                    ) from None
+                    expected = "no other process that writes it"
+                    found = f"one that has held it for {max_seconds:g} s"
+                    way_out = "wait for it to end, then run again"
+                    raise PrivacyError(ledger, expected, found, way_out) from None
                 time.sleep(0.02)
         yield
     finally:

@@ -160,12 +160,10 @@ def plan(request: PlanRequest) -> Plan:
     event = make(noise, rounds)
     planned = Plan(request, noise, rounds, event, sampling, account(event, relation, request.delta))
     if request.max_epsilon is not None and planned.epsilon.value > request.max_epsilon:
-        raise PrivacyError(
-            "the plan",
-            f"epsilon {request.max_epsilon:g} at most (max_epsilon)",
-            f"{shown(planned.epsilon.value)} at delta {request.delta:g}",
-            "more noise, fewer rounds or queries, a smaller rate; or raise the limit",
-        )
+        expected = f"epsilon {request.max_epsilon:g} at most (max_epsilon)"
+        found = f"{shown(planned.epsilon.value)} at delta {request.delta:g}"
+        way_out = "more noise, fewer rounds or queries, a smaller rate; or raise the limit"
+        raise PrivacyError("the plan", expected, found, way_out)
     return planned
 
 

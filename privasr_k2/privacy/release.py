@@ -66,12 +66,10 @@ class Release:
         try:
             secret = self._key.read_bytes()
         except FileNotFoundError:
-            raise PrivacyError(
-                f"release {self.entry.release}",
-                "its noise written, as it is finished",
-                "that something of it is missing",
-                "make it anew, which spends again: --force true",
-            ) from None
+            expected = "its noise written, as it is finished"
+            found = "that something of it is missing"
+            way_out = "make it anew, which spends again: --force true"
+            raise PrivacyError(f"release {self.entry.release}", expected, found, way_out) from None
         return noise_stream(secret, self.entry.release, self.entry.fingerprint, *names)
 
     def noise(self, *names: str | int) -> NoiseStream:
@@ -127,12 +125,10 @@ def begin(
         for entry in copies_agree(entered, here):
             entered_here = any(e.release == entry.release for e in entered)
             if entered_here or not keys.of(entry.release).exists():
-                raise PrivacyError(
-                    beside,
-                    f"a release that the ledger {ledger} knows",
-                    f"release {entry.release}, which it lacks or has otherwise",
-                    "give the ledger it was entered in: --ledger FILE",
-                )
+                expected = f"a release that the ledger {ledger} knows"
+                found = f"release {entry.release}, which it lacks or has otherwise"
+                way_out = "give the ledger it was entered in: --ledger FILE"
+                raise PrivacyError(beside, expected, found, way_out)
             _check_budget(entered, entry.spending, max_epsilon)
             book.append(entry)  # killed between the two
             entered = (*entered, entry)
@@ -167,12 +163,10 @@ def _alone(key: Path, entry: Entry) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PrivacyError(
-                f"release {entry.release}",
-                "one process that makes it",
-                "another that is at it",
-                "wait for its end and run again: what it has written is read back",
-            ) from None
+            place = f"release {entry.release}"
+            expected = "one process that makes it"
+            way_out = "wait for its end and run again: what it has written is read back"
+            raise PrivacyError(place, expected, "another that is at it", way_out) from None
         yield
     finally:
         os.close(descriptor)

@@ -126,12 +126,8 @@ def read_vocabulary(path: Path) -> Vocabulary:
         wanted = SYMBOLS[len(symbols)] if len(symbols) < len(SYMBOLS) else "a word"
         expected = fields[0] if wanted == "a word" and fields else wanted
         if fields != [expected, str(len(symbols))]:
-            raise DataError(
-                f"{path}:{number}",
-                f"{wanted} and the number {len(symbols)}",
-                repr(line),
-                "train again",
-            )
+            place, way_out = f"{path}:{number}", "train again"
+            raise DataError(place, f"{wanted} and the number {len(symbols)}", repr(line), way_out)
         symbols.append(fields[0])
     if len(symbols) < len(SYMBOLS) or len(set(symbols)) < len(symbols):
         raise DataError(path, "every word once", "one twice, or none at all", "train it again")

@@ -62,12 +62,9 @@ def smallest_epsilon(
     checked = np.sort(checks.orders("orders", orders))
     best = _best(curve, checked, delta)
     if len(checked) > 1 and best.epsilon > 0 and best.order in (checked[0], checked[-1]):
-        raise PrivacyError(
-            "orders",
-            "the best order to lie inside",
-            f"{best.order:g}, at the edge of {checked[0]:g} to {checked[-1]:g}",
-            "give smaller and larger orders, or none to have them chosen",
-        )
+        found = f"{best.order:g}, at the edge of {checked[0]:g} to {checked[-1]:g}"
+        way_out = "give smaller and larger orders, or none to have them chosen"
+        raise PrivacyError("orders", "the best order to lie inside", found, way_out)
     return best
 
 

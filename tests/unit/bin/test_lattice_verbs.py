@@ -16,10 +16,9 @@ from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
 from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
 from tests.support.conf import section
-from tests.support.lattice_files import no_path
 from tests.support.small_lm import WORDS, settings, tiny
 from tests.support.verbs import call, refused
-from tests.support.word_lattices import random_lattice, write_closed_arpa
+from tests.support.word_lattices import no_path, random_lattice, write_closed_arpa
 
 EXP = "exp/ctc_tdnn_phone"
 SYMBOLS = ("<eps>", *WORDS, "#0")
