@@ -1,21 +1,19 @@
-"""A training step of each encoder beside slower twins: ``. ./path.sh; python
-benchmarks/am_train.py``.
+"""A training step of each encoder beside slower twins: python benchmarks/am_train.py.
 
-Prints seconds of speech trained in a second, and by how much the first step raises the memory of a
-process of its own. The TDNN's twin computes the same sums as matrix products over (N, T, D), the
-plain way; the BLSTM's is torch's bidirectional LSTM over packed sequences.
+Prints seconds of speech trained in a second, and the memory that the first step adds to a process.
+The TDNN's twin is matrix products over (N, T, D); the BLSTM's is torch's bidirectional LSTM over
+packed sequences.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks.measuring import best_seconds, measured
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import EncoderConfig
 from privasr_k2.am.encoders.blstm import BlstmConfig, BlstmLayer
@@ -47,9 +45,8 @@ class PlainConv(nn.Module):
         x = nn.functional.pad(x, (pad, pad)).transpose(1, 2)
         frames = x.size(1) - step * (kernel - 1)
         seen = torch.cat([x[:, step * k : step * k + frames] for k in range(kernel)], dim=2)
-        return (seen @ self.conv.weight.permute(2, 1, 0).flatten(0, 1) + self.conv.bias).transpose(
-            1, 2
-        )
+        weight = self.conv.weight.permute(2, 1, 0).flatten(0, 1)
+        return (seen @ weight + self.conv.bias).transpose(1, 2)
 
 
 class PackedLayer(nn.Module):
@@ -65,9 +62,8 @@ class PackedLayer(nn.Module):
     def forward(
         self, x: Tensor, lengths: Tensor, state: object, main: int
     ) -> tuple[Tensor, object]:
-        packed = nn.utils.rnn.pack_padded_sequence(
-            x.permute(2, 0, 1), lengths, enforce_sorted=False
-        )
+        x = x.permute(2, 0, 1)
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
         y, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0])
         return y.permute(1, 2, 0), state
 
@@ -75,9 +71,8 @@ class PackedLayer(nn.Module):
 def make_model(kind: str) -> CtcModel:
     """A model of known random weights, without dropout."""
     torch.manual_seed(1)
-    return CtcModel(
-        CtcSpec("ctc", FEATURES, TOKENS, True, EncoderConfig(kind, CONFIG[kind]))
-    ).eval()
+    encoder = EncoderConfig(kind, CONFIG[kind])
+    return CtcModel(CtcSpec("ctc", FEATURES, TOKENS, True, encoder)).eval()
 
 
 def with_twin(model: CtcModel) -> CtcModel:
@@ -111,20 +106,11 @@ def steps_of(kind: str, twin: bool, utterances: int, frames: int) -> Callable[[]
 
 def main() -> None:
     """Print speeds, memory and ratios."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name, value in {"utterances": 12, "frames": 500, "repeats": 5}.items():
-        made.add_argument(f"--{name}", type=int, default=value)
-    add_rows_flag(made)
-    args = made.parse_args()
+    args = flags(__doc__, utterances=12, frames=500, repeats=5).parse_args()
     num, frames, repeats = args.utterances, args.frames, args.repeats
     speech = num * frames / 100
-    for kind, twin in (
-        ("tdnn", "matrix products"),
-        ("blstm", "packed sequences"),
-        ("conformer", None),
-    ):
+    twins = {"tdnn": "matrix products", "blstm": "packed sequences", "conformer": None}
+    for kind, twin in twins.items():
         ours = steps_of(kind, False, num, frames)
         loss = ours()
         seconds = best_seconds(ours, repeats)

@@ -12,7 +12,6 @@ which must agree, or nothing is printed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from benchmarks.measuring import of_verb
-from benchmarks.rows import Row, add_rows_flag, append_rows, library
+from benchmarks.rows import Row, append_rows, flags, library
 from privasr_k2.graph.class_pieces import joined, read_pieces
 from privasr_k2.graph.ctc_compose import compose_ctc
 from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
@@ -56,18 +55,14 @@ def by_k2(LG: Fst, num_tokens: int, topology: str) -> k2.Fsa:
     number = np.arange(LG.num_states + 1)
     number[[0, LG.start]] = number[[LG.start, 0]]
     sources = number[np.concatenate([LG.sources, ending])]
-    columns = [
-        sources,
-        number[np.concatenate([LG.targets, np.full(len(ending), LG.num_states)])],
-        np.concatenate([LG.ilabels, ends]),
-        (-np.concatenate([LG.costs, LG.finals[ending]])).astype(np.float32).view(np.int32),
-    ]
+    targets = number[np.concatenate([LG.targets, np.full(len(ending), LG.num_states)])]
+    scores = -np.concatenate([LG.costs, LG.finals[ending]]).astype(np.float32)
+    columns = [sources, targets, np.concatenate([LG.ilabels, ends]), scores.view(np.int32)]
     order = np.argsort(sources, kind="stable")
     arcs = np.stack([column[order].astype(np.int32) for column in columns], axis=1)
     words = np.concatenate([LG.olabels, ends])[order].astype(np.int32)
-    fsa = k2.connect(
-        k2.remove_epsilon(k2.Fsa(torch.from_numpy(arcs), aux_labels=torch.from_numpy(words)))
-    )
+    fsa = k2.Fsa(torch.from_numpy(arcs), aux_labels=torch.from_numpy(words))
+    fsa = k2.connect(k2.remove_epsilon(fsa))
     if isinstance(fsa.aux_labels, k2.RaggedTensor):
         fsa.aux_labels = fsa.aux_labels.remove_values_eq(0)
     H = k2.ctc_topo(num_tokens - 1, modified=topology == "modified")
@@ -93,9 +88,8 @@ def best_scores(graph: k2.Fsa, lang: Lang) -> np.ndarray:
         scores[0, ::2, 0] = 0.0
         scores[0, 1 + 2 * torch.arange(len(tokens)), torch.tensor(tokens)] = 0.0
         segment = torch.tensor([[0, 0, scores.shape[1]]], dtype=torch.int32)
-        lattice = k2.intersect_dense_pruned(
-            k2.create_fsa_vec([graph]), k2.DenseFsaVec(scores, segment), 1e3, 1e3, 1, 1_000_000
-        )
+        given = (k2.create_fsa_vec([graph]), k2.DenseFsaVec(scores, segment))
+        lattice = k2.intersect_dense_pruned(*given, 1e3, 1e3, 1, 1_000_000)
         found.append(float(lattice.get_tot_scores(use_double_scores=True, log_semiring=False)))
     return np.array(found)
 
@@ -111,34 +105,22 @@ def timed(
 
 def main() -> None:
     """Measure and print JSON."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument("--in-lang", type=Path, required=True)
-    made.add_argument("--in-lm", type=Path, required=True, help="a class LM")
-    made.add_argument("--in-names", type=Path, required=True, help="lists: per.txt, ...")
-    made.add_argument("--repeats", type=int, default=3)
-    add_rows_flag(made)
-    args = made.parse_args()
+    parser = flags(__doc__)
+    parser.add_argument("--in-lang", type=Path, required=True)
+    parser.add_argument("--in-lm", type=Path, required=True, help="a class LM")
+    parser.add_argument("--in-names", type=Path, required=True, help="lists: per.txt, ...")
+    parser.add_argument("--repeats", type=int, default=3)
+    args = parser.parse_args()
     lang = load_lang(args.in_lang)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        both = ("--in-lang", args.in_lang, "--config")
-        compiling = verb(
-            "compile_graph",
-            "--in-lm",
-            args.in_lm,
-            "--out-dir",
-            folder / "graph",
-            *both,
-            CONF / "common.yaml#graph",
-        )
-        replacing = [
-            verb(
-                "replace_names", "--in-graph", folder / "graph", "--in-names", args.in_names,
-                "--out-dir", folder / f"other{n}", *both, CONF / "classlm.yaml#replace_names",
-            ) for n in range(args.repeats)
-        ]  # fmt: skip
+        graph, lang_flag = folder / "graph", ("--in-lang", args.in_lang)
+        given = (*lang_flag, "--in-lm", args.in_lm, "--config", CONF / "common.yaml#graph")
+        compiling = verb("compile_graph", *given, "--out-dir", graph)
+        given = (*lang_flag, "--in-graph", graph, "--in-names", args.in_names)
+        given += ("--config", CONF / "classlm.yaml#replace_names", "--out-dir")
+        others = [folder / f"other{n}" for n in range(args.repeats)]
+        replacing = [verb("replace_names", *given, other) for other in others]
         pieces, info = read_pieces(folder / "other0")
     LG = silenced(joined(pieces), num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
     seconds: dict[str, list[float]] = {"arrays": [], "k2": []}
@@ -164,12 +146,14 @@ def main() -> None:
     what = f"class graph of {sum(info['num_ngrams'])} n-grams: "
     least = {name: min(spent) for name, spent in seconds.items()}
     replaced = min(spent["processor_s"] for spent in replacing)
-    append_rows(args.out_rows, [
-        Row(f"{what}epsilons removed, composed with H", least["arrays"], least["k2"], "processor s",
-            library("k2"), "less"),
-        Row(f"{what}other names in a class", replaced, compiling["processor_s"], "processor s",
-            "compiling the whole graph again", "less"),
-    ])  # fmt: skip
+    unit, whole = "processor s", compiling["processor_s"]
+    removed, other = f"{what}epsilons removed, composed with H", f"{what}other names in a class"
+    peer = "compiling the whole graph again"
+    rows = [
+        Row(removed, least["arrays"], least["k2"], unit, library("k2"), "less"),
+        Row(other, replaced, whole, unit, peer, "less"),
+    ]
+    append_rows(args.out_rows, rows)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
-"""A step of DP-SGD beside a plain step on the same speech: ``. ./path.sh; python
-benchmarks/dpsgd_step.py``.
+"""A step of DP-SGD beside a plain step on the same speech: python benchmarks/dpsgd_step.py.
 
 Plain: torch's own LSTM, the gradient of the summed loss, its norm clipped, Adam. Private: every
 utterance a unit, with a gradient of its own, clip, exact sum, cryptographic noise, Adam.
 ``--opacus-lstm true``: the gradients of examples alone, with Opacus's ``DPLSTM``. Each runs in a
-process of its own, which tells the time that it has computed, and its peak memory above what it had
-before the first step.
+process of its own; printed are processor time and the memory that the steps add.
 """
 
 from __future__ import annotations
@@ -22,12 +20,12 @@ from types import SimpleNamespace
 import torch
 
 from benchmarks.measuring import forget_peak, mebibytes
-from benchmarks.rows import Row, add_rows_flag, append_rows, library
+from benchmarks.rows import Row, append_rows, flags, library
 from privasr_k2 import config
 from privasr_k2.am.grad_samplers import register, with_replaceable_layers
 from privasr_k2.am.kinds import KINDS, kind_of, new_model, spec_of
 from privasr_k2.am.model import AcousticModel
-from privasr_k2.data.batches import pad_batch
+from privasr_k2.data.batches import Batch, pad_batch
 from privasr_k2.dpsgd.settings import DpSgdConfig
 from privasr_k2.dpsgd.trainer import PrivateData, Trainer
 from privasr_k2.dpsgd.units import Unit
@@ -60,6 +58,9 @@ class MadeSpeech:
     def features(self, name: str) -> torch.Tensor:
         return self._features[name]
 
+    def batch(self, names: list[str]) -> Batch:
+        return pad_batch(names, [*map(self.features, names)], [self.targets[n] for n in names])
+
 
 def made_model(kind: str, encoder: str, changes: list[str]) -> AcousticModel:
     """A model of the default size."""
@@ -70,9 +71,7 @@ def made_model(kind: str, encoder: str, changes: list[str]) -> AcousticModel:
 
 def plain_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Callable[[], object]:
     """One step without privacy."""
-    batch = pad_batch(
-        names, [speech.features(n) for n in names], [speech.targets[n] for n in names]
-    )
+    batch = speech.batch(names)
     task, optimizer = KINDS[model.spec.kind].task(), torch.optim.Adam(model.parameters(), lr=1e-4)
     model.train()
 
@@ -101,9 +100,7 @@ def opacus_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> C
     from opacus.grad_sample import GradSampleModule
 
     register()
-    batch = pad_batch(
-        names, [speech.features(n) for n in names], [speech.targets[n] for n in names]
-    )
+    batch = speech.batch(names)
     task = KINDS[model.spec.kind].task()
     wrapped = GradSampleModule(with_replaceable_layers(model).train(), loss_reduction="sum")
 
@@ -137,62 +134,35 @@ def measure(args: argparse.Namespace | SimpleNamespace) -> None:
 
 def main() -> None:
     """Measure and print."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument("--kinds", nargs="*", default=["ctc", "rnnt", "ctc_attention", "las"])
-    made.add_argument("--encoder", default="blstm", help="tdnn, blstm, conformer or pyramid")
     numbers = {"utterances": 12, "frames": 300, "repeats": 3, "threads": 1}
-    for name, value in numbers.items():
-        made.add_argument(f"--{name}", type=int, default=value)
-    made.add_argument("--opacus-lstm", choices=("true", "false"), default="false")
-    made.add_argument(
+    parser = flags(__doc__, **numbers)
+    parser.add_argument("--kinds", nargs="*", default=["ctc", "rnnt", "ctc_attention", "las"])
+    parser.add_argument("--encoder", default="blstm", help="tdnn, blstm, conformer or pyramid")
+    parser.add_argument("--opacus-lstm", choices=("true", "false"), default="false")
+    parser.add_argument(
         "--set", nargs="*", default=[], metavar="K=V", help="of the model's configuration"
     )
-    add_rows_flag(made)
-    made.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
-    made.add_argument("--kind", help=argparse.SUPPRESS)
-    args = made.parse_args()
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--kind", help=argparse.SUPPRESS)
+    args = parser.parse_args()
     if args.way:
         measure(args)
         return
-    seconds = args.frames / 100
-    print(
-        f"{args.encoder}, {args.utterances} utterances of about {seconds:.1f} s, {args.threads}"
-        " threads"
-    )
+    sizes = f"{args.encoder}, {args.utterances} utterances of about {args.frames / 100:.1f} s"
+    print(f"{sizes}, {args.threads} threads")
+    shared = [word for name in numbers for word in (f"--{name}", str(getattr(args, name)))]
     for kind in args.kinds:
         found = {}
         for way in ["plain", "private"] + ["opacus"] * (args.opacus_lstm == "true"):
-            command = [
-                sys.executable,
-                __file__,
-                "--way",
-                way,
-                "--kind",
-                kind,
-                "--encoder",
-                args.encoder,
-            ]
-            command += [
-                item for name in numbers for item in (f"--{name}", str(getattr(args, name)))
-            ]
-            done = subprocess.run(
-                [*command, "--set", *args.set], capture_output=True, text=True, check=True
-            )
+            own = ["--way", way, "--kind", kind, "--encoder", args.encoder]
+            command = [sys.executable, __file__, *own, *shared, "--set", *args.set]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
             found[way] = json.loads(done.stdout.splitlines()[-1])
+        times = [f"{w} {row['seconds']:.2f} s, {row['peak']:.0f} MiB" for w, row in found.items()]
         plain, private = found["plain"], found["private"]
-        print(
-            f"{kind}, {plain['size'] / 1e6:.2f} M: plain {plain['seconds']:.2f} s,"
-            f" {plain['peak']:.0f} MiB; private {private['seconds']:.2f} s, {private['peak']:.0f}"
-            f" MiB; private / plain {private['seconds'] / plain['seconds']:.2f}"
-            + (f"; Opacus's LSTM {found['opacus']['seconds']:.2f} s" if "opacus" in found else ""),
-            flush=True,
-        )
-        what = (
-            f"DP-SGD step, {kind}, {args.encoder}, {args.utterances} utterances of about"
-            f" {seconds:.1f} s"
-        )
+        ratio = f"private / plain {private['seconds'] / plain['seconds']:.2f}"
+        print(f"{kind}, {plain['size'] / 1e6:.2f} M: {'; '.join(times)}; {ratio}", flush=True)
+        what = f"DP-SGD step, {kind}, {sizes}"
         peers = {"plain": "a plain step: no gradients of utterances, no noise"}
         peers["opacus"] = f"the gradients of utterances alone, DPLSTM of {library('opacus')}"
         append_rows(

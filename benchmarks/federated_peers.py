@@ -4,12 +4,9 @@ In an environment of its own (docs/benchmarks.md), as pfl asks for an older dp-a
 
     PYTHONPATH=. OMP_NUM_THREADS=1 python benchmarks/federated_peers.py
 
-Clients, model and batches are those of federated_round.py; plain SGD at the clients, updates
-weighted by sentences, and a server that adds their mean; no privacy. A framework's start, and its
-first round, which for pfl evaluates every client, are outside of the time: the least of the rounds
-after it counts. pfl runs in this process, Flower as it simulates clients, in one process of Ray's.
-After the first round the weights have to agree with ours within 1e-4 of the norm of the update, or
-nothing is printed.
+As federated_round.py, with updates weighted by sentences. Start and first round, in which pfl
+evaluates every client, are not timed; the least of the later rounds counts. Flower runs in one
+process of Ray. After the first round the weights must agree within 1e-4 of the update's norm.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ from benchmarks.federated_round import (
     padded_batches,
     train_plainly,
 )
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.weighting import ClientData
 from privasr_k2.training.distributed import Process
@@ -130,11 +127,10 @@ def by_pfl(model: torch.nn.Module, cohort: list[ClientData], args: argparse.Name
         train_cohort_size=len(cohort),
         val_cohort_size=0,
     )
+    weighting = [WeightByDatapoints()]
     FederatedAveraging().run(
         algorithm_params=settings,
-        backend=SimulatedBackend(
-            training_data=data, val_data=data, postprocessors=[WeightByDatapoints()]
-        ),
+        backend=SimulatedBackend(training_data=data, val_data=data, postprocessors=weighting),
         model=PyTorchModel(wrapped, torch.optim.SGD, torch.optim.SGD(wrapped.parameters(), lr=1.0)),
         model_train_params=train,
         callbacks=[clock],
@@ -175,9 +171,8 @@ def by_flower(model: torch.nn.Module, cohort: list[ClientData], args: argparse.N
             self.number = number
 
         def fit(self, parameters, config):  # type: ignore[no-untyped-def]
-            from benchmarks import (
-                federated_peers,
-            )  # as a module: what it keeps is Ray's process's own
+            # As a module: what it keeps belongs to Ray's process.
+            from benchmarks import federated_peers
 
             local, clients = federated_peers.model_and_clients(*sizes)
             for value, given in zip(local.parameters(), parameters, strict=True):
@@ -213,9 +208,8 @@ def by_flower(model: torch.nn.Module, cohort: list[ClientData], args: argparse.N
             fraction_fit=1.0, fraction_evaluate=0.0, min_fit_clients=len(cohort),
             min_available_clients=len(cohort), initial_parameters=start,
         )  # fmt: skip
-        return ServerAppComponents(
-            strategy=strategy, config=ServerConfig(num_rounds=args.rounds + 1)
-        )
+        rounds = ServerConfig(num_rounds=args.rounds + 1)
+        return ServerAppComponents(strategy=strategy, config=rounds)
 
     def client(context: Context) -> Any:
         return Client(int(context.node_config["partition-id"])).to_client()
@@ -231,48 +225,30 @@ def by_flower(model: torch.nn.Module, cohort: list[ClientData], args: argparse.N
 
 def main() -> None:
     """Measure and print."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name, value in {
-        "words": 10_000,
-        "dim": 512,
-        "layers": 2,
-        "clients": 100,
-        "rounds": 2,
-    }.items():
-        made.add_argument(f"--{name}", type=int, default=value)
-    made.add_argument(
-        "--positions", type=int, default=2048, help="of first batches that are run together"
-    )
-    made.add_argument("--utterances", type=float, default=8.0, help="of a client, on the average")
-    made.add_argument("--peers", nargs="+", choices=("pfl", "flower"), default=["pfl", "flower"])
-    add_rows_flag(made)
-    args = made.parse_args()
+    parser = flags(__doc__, words=10_000, dim=512, layers=2, clients=100, rounds=2, positions=2048)
+    parser.add_argument("--utterances", type=float, default=8.0, help="of a client, on the average")
+    parser.add_argument("--peers", nargs="+", choices=("pfl", "flower"), default=["pfl", "flower"])
+    args = parser.parse_args()
     torch.set_num_threads(1)
-    model, cohort = model_and_clients(
-        args.words, args.dim, args.layers, args.clients, args.utterances
-    )
+    sizes = (args.words, args.dim, args.layers, args.clients, args.utterances)
+    model, cohort = model_and_clients(*sizes)
     # What both frameworks can weigh by is the number of examples.
     counted = [replace(client, num_words=len(client.text.lengths)) for client in cohort]
     runners: dict[str, Callable[..., Found]] = {"pfl": by_pfl, "flower": by_flower}
     packages = {"pfl": "pfl", "flower": "flwr"}
     expected, ours = by_ours(model, counted, args)
     moved = (expected - flat(model)).norm()
-    print(
-        f"{len(expected) / 1e6:.1f} M parameters, {args.clients} clients; ours: {min(ours):.2f} s a"
-        " round"
-    )
+    what = f"{len(expected) / 1e6:.1f} M parameters, {args.clients} clients"
+    print(f"{what}; ours: {min(ours):.2f} s a round")
     for peer in args.peers:
         found, seconds = runners[peer](model, cohort, args)
         if (found - expected).norm() > 1e-4 * moved:
             raise SystemExit(f"the weights of {peer} differ from ours")
         name = f"{packages[peer]} {version(packages[peer])}, torch {torch.__version__}"
-        print(
-            f"{name}: {min(seconds):.2f} s a round; {peer} / ours: {min(seconds) / min(ours):.2f}"
-        )
-        what = f"federated round, {len(expected) / 1e6:.1f} M parameters, {args.clients} clients"
-        append_rows(args.out_rows, [Row(what, min(ours), min(seconds), "s", name, "less")])
+        ratio = min(seconds) / min(ours)
+        print(f"{name}: {min(seconds):.2f} s a round; {peer} / ours: {ratio:.2f}")
+        figures = (min(ours), min(seconds))
+        append_rows(args.out_rows, [Row(f"federated round, {what}", *figures, "s", name, "less")])
 
 
 if __name__ == "__main__":

@@ -4,18 +4,16 @@
     . ./path.sh; torchrun --standalone --redirects 1 --tee 1 --nproc_per_node 2 \\
         benchmarks/federated_round.py --plain false
 
-The model is the paper's: characters of 100 dimensions, LSTM layers of 2 x 512, here with 10,000
-words and a full softmax. The plain loop does for each client what the equations say: a deep copy of
-the model, ``torch.optim.SGD`` on ``model(...)`` batch after batch, and the difference of all
-parameters, added to the sum in double precision. Ours does the same with ``LocalTrainer`` and
-``UnitSum``. Both in turn, ``--repeats`` times; the least time counts. The sums must agree within
-1e-4 of their norm, or nothing is printed. ``--words --dim --layers --clients`` for a smaller try.
-Threads: OMP_NUM_THREADS. Without redirects the torchrun of torch 1.13 fails on Python 3.11.
+The model is the paper's (characters of 100 dimensions, LSTM of 2 x 512) with 10,000 words and a
+full softmax. The plain loop copies the model for each client, runs ``torch.optim.SGD`` batch by
+batch and adds the difference of all parameters in double precision; ours uses ``LocalTrainer`` and
+``UnitSum``. The least time of ``--repeats`` counts, and the sums must agree within 1e-4 of their
+norm. ``--positions``: of first batches that run together. Threads: OMP_NUM_THREADS. Without
+redirects the torchrun of torch 1.13 fails on Python 3.11.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import time
 from collections.abc import Iterator
@@ -25,7 +23,7 @@ import numpy as np
 import torch
 
 from benchmarks.measuring import forget_peak, mebibytes
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.federated.client import ClientConfig, Failure, LocalTrainer, local_batches
 from privasr_k2.federated.cohorts import chunks
@@ -45,9 +43,8 @@ def made_model(words: int, dim: int, layers: int) -> NeuralLm:
     """The paper's model with random weights."""
     files = [CONF / "common.yaml#lm_char_lstm", CONF / "presets/paper.yaml#lm_char_lstm"]
     kind = kind_of(files)
-    spec = spec_of(
-        config.load(kind.config, files, [f"network.dim={dim}", f"network.layers={layers}"])
-    )
+    sizes = [f"network.dim={dim}", f"network.layers={layers}"]
+    spec = spec_of(config.load(kind.config, files, sizes))
     spellings = stream(1, "spellings").integers(97, 123, size=(2 * words, 12))
     lengths = stream(1, "letters").integers(3, 12, size=2 * words)
     names = {bytes(row[:n].tolist()).decode(): None for row, n in zip(spellings, lengths)}
@@ -61,12 +58,8 @@ def made_clients(count: int, words: int, utterances: float) -> list[ClientData]:
     found = []
     for number in range(count):
         lengths = generator.integers(4, 21, size=1 + generator.poisson(utterances - 1))
-        text = (
-            generator.choice(words - 2, size=lengths.sum(), p=shares / shares.sum()).astype(
-                np.int32
-            )
-            + 2
-        )
+        numbers = generator.choice(words - 2, size=lengths.sum(), p=shares / shares.sum())
+        text = numbers.astype(np.int32) + 2
         starts = np.concatenate([[0], np.cumsum(lengths)])
         weights = np.ones(len(text) + len(lengths), dtype=np.float32)
         found.append(ClientData(f"client-{number}", Text(text, starts), weights, len(text)))
@@ -130,24 +123,10 @@ def our_round(
 
 def main() -> None:
     """Measure and print."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name, value in {
-        "words": 10_000,
-        "dim": 512,
-        "layers": 2,
-        "clients": 100,
-        "repeats": 3,
-    }.items():
-        made.add_argument(f"--{name}", type=int, default=value)
-    made.add_argument(
-        "--positions", type=int, default=2048, help="of first batches that are run together"
-    )
-    made.add_argument("--utterances", type=float, default=8.0, help="of a client, on the average")
-    made.add_argument("--plain", choices=("true", "false"), default="true")
-    add_rows_flag(made)
-    args = made.parse_args()
+    parser = flags(__doc__, words=10_000, dim=512, layers=2, clients=100, repeats=3, positions=2048)
+    parser.add_argument("--utterances", type=float, default=8.0, help="of a client, on the average")
+    parser.add_argument("--plain", choices=("true", "false"), default="true")
+    args = parser.parse_args()
     model = made_model(args.words, args.dim, args.layers)
     cohort = made_clients(args.clients, model.num_words, args.utterances)
     batches = sum(len(local_batches(client, LOCAL, 1, 0)) for client in cohort)
@@ -171,24 +150,17 @@ def main() -> None:
                     raise SystemExit("the sums differ")
             process.wait()
         if process.leads:
-            million = len(weights) / 1e6
-            print(
-                f"{million:.1f} M parameters, {args.clients} clients, {batches} batches, "
-                f"{process.world_size} processes"
-            )
-            print(
-                f"{torch.get_num_threads()} threads a process, memory of the first round"
-                f" {grown:.0f} MiB"
-            )
+            what = f"{len(weights) / 1e6:.1f} M parameters, {args.clients} clients"
+            print(f"{what}, {batches} batches, {process.world_size} processes")
+            threads = torch.get_num_threads()
+            print(f"{threads} threads a process, memory of the first round {grown:.0f} MiB")
             for name, seconds in times.items():
                 if seconds:
-                    print(
-                        f"{name}: {min(seconds):.2f} s a round, {args.clients / min(seconds):.1f}"
-                        " clients/s"
-                    )
+                    speed = args.clients / min(seconds)
+                    print(f"{name}: {min(seconds):.2f} s a round, {speed:.1f} clients/s")
             if times["plain"]:
                 print(f"plain / ours: {min(times['plain']) / min(times['ours']):.2f}")
-                what = f"federated round, {million:.1f} M parameters, {args.clients} clients"
+                what = f"federated round, {what}"
                 figures = (min(times["ours"]), min(times["plain"]), "s")
                 against = f"a plain loop over clients, torch {torch.__version__}"
                 append_rows(args.out_rows, [Row(what, *figures, against, "less")])

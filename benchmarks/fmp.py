@@ -2,24 +2,21 @@
 
     . ./path.sh; python benchmarks/fmp.py
 
-One client's utterances are rescored round by round with the Transformer LM of
-conf/common.yaml#lm_transformer, in one run:
+One client's utterances are rescored round by round with conf/common.yaml#lm_transformer, with a
+full and an adaptive softmax:
 
 * plain: ``NeuralScorer.nbest_token_log_probs``, and the best hypothesis of each list
-* unnormalized: the same, with the client's marginals counted, the global one averaged, and lambda
-  ln(g/u) added to every word, as the paper rescores
-* normalized: with Z(h), which needs P of every word after every prefix
-* the same for ten settings at once
+* unnormalized: with marginals counted and averaged, and lambda ln(g/u) added to every word, as in
+  the paper
+* normalized: with Z(h), which needs P of every word after every prefix; also for ten settings
 
-With a full and an adaptive softmax. Runs alternate, and the least time of each counts. Before
-anything is printed, lambda = 0 must give the plain scores bit for bit. Then the memory of the
-marginals of 100 and of 1,000 clients. The lists are made as those of benchmarks/rescoring.py;
-``--nbest FILE...`` takes real ones.
+Runs alternate; the least time counts. lambda = 0 must give the plain scores bit for bit. Then the
+memory of the marginals of ``--clients``. Lists of ``--size`` hypotheses (20 as the paper for AMI)
+are those of benchmarks/rescoring.py; ``--nbest FILE...`` takes real ones.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import tracemalloc
 from functools import partial
@@ -31,7 +28,7 @@ import torch
 
 from benchmarks.measuring import least
 from benchmarks.rescoring import made_lists, read_lists
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.federated.adapted_lm import Mixing, adapted_log_probs
 from privasr_k2.federated.fmp_simulation import (
@@ -50,28 +47,21 @@ from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 WORDS = 10_000
-CACHES = CacheConfig(
-    rounds=5, kernel_bandwidth=1.0, normalized_kernel=False, prior_words=0.0, decay=1.0, refresh="round",
-    client_fraction=1.0, seed=1,
-)  # fmt: skip
+_KERNEL = dict(kernel_bandwidth=1.0, normalized_kernel=False, prior_words=0.0, decay=1.0)
+CACHES = CacheConfig(rounds=5, **_KERNEL, refresh="round", client_fraction=1.0, seed=1)
 MIXING = Mixing(0.5, 0.5, 0.25)
 
 
 def world(nbests: list[list[list[str]]], vocabulary: Vocabulary, clients: int) -> Spoken:
     """The lists as arrays, told to clients in turn."""
-    lists = tuple(
-        NbestList(
-            f"u{place:06d}", "test", f"c{place % clients}", "", False,
-            tuple(Hypothesis(rank, " ".join(words), 0.0, {}) for rank, words in enumerate(nbest, 1)),
-        )
-        for place, nbest in enumerate(nbests)
-    )  # fmt: skip
-    timeline = [Turn(one.id, one.speaker, one.speaker) for one in lists]
-    return spoken_of(
-        NbestLists(Path("nbest"), lists, {}, ()),
-        timeline,
-        numbers_of_vocabulary(vocabulary, unknown=True),
-    )
+    lists = []
+    for number, nbest in enumerate(nbests):
+        hyps = (Hypothesis(rank, " ".join(words), 0.0, {}) for rank, words in enumerate(nbest, 1))
+        speaker = f"c{number % clients}"
+        lists.append(NbestList(f"u{number:06d}", "test", speaker, "", False, tuple(hyps)))
+    timeline = [Turn(nbest.id, nbest.speaker, nbest.speaker) for nbest in lists]
+    numbers = numbers_of_vocabulary(vocabulary, unknown=True)
+    return spoken_of(NbestLists(Path("nbest"), tuple(lists), {}, ()), timeline, numbers)
 
 
 def chosen(spoken: Spoken, log_probs: np.ndarray) -> np.ndarray:
@@ -91,14 +81,12 @@ def rescoring(
     spoken = world(nbests, vocabulary, 1)
     text = [hyp for nbest in nbests for hyp in nbest[:1]]
     background = background_unigrams(text, spoken.numbers, 1000.0)
-    rounds = [
-        np.flatnonzero(rounds_of(spoken, CACHES.rounds) == t) for t in range(CACHES.rounds + 1)
-    ]
+    round_of = rounds_of(spoken, CACHES.rounds)
+    rounds = [np.flatnonzero(round_of == t) for t in range(CACHES.rounds + 1)]
 
     def read() -> np.ndarray:
-        return np.concatenate(
-            [lm.nbest_token_log_probs([nbests[i] for i in own]) for own in rounds]
-        )
+        lists = ([nbests[i] for i in own] for own in rounds)
+        return np.concatenate([*map(lm.nbest_token_log_probs, lists)])
 
     def plain() -> np.ndarray:
         found = read()
@@ -112,32 +100,19 @@ def rescoring(
         return found
 
     def normalized(mixings: list[Mixing]) -> np.ndarray:
-        found = normalized_log_probs(
-            spoken,
-            nbests,
-            partial(adapted_log_probs, lm),
-            CACHES,
-            background,
-            mixings,
-            [None] * len(mixings),
-        )
+        adapt, none = partial(adapted_log_probs, lm), [None] * len(mixings)
+        found = normalized_log_probs(spoken, nbests, adapt, CACHES, background, mixings, none)
         for column in found.T:
             chosen(spoken, column)
         return found
 
     ten = [Mixing(0.1 * step, 0.5, 0.25) for step in range(10)]
-    times, found = least(
-        {
-            "plain": plain,
-            "unnormalized": unnormalized,
-            "normalized": lambda: normalized([MIXING]),
-            "normalized, 10 settings": lambda: normalized(ten),
-        },
-        repeats,
-    )
-    assert np.array_equal(found["normalized, 10 settings"][:, 0], found["plain"]), (
-        "lambda = 0 has other bits"
-    )
+    ways = {"plain": plain, "unnormalized": unnormalized}
+    ways |= {"normalized": lambda: normalized([MIXING])}
+    ways |= {"normalized, 10 settings": lambda: normalized(ten)}
+    times, found = least(ways, repeats)
+    with_lambda_0 = found["normalized, 10 settings"][:, 0]
+    assert np.array_equal(with_lambda_0, found["plain"]), "lambda = 0 has other bits"
     over = {name: round(100 * (spent / times["plain"] - 1), 1) for name, spent in times.items()}
     return {"softmax": softmax, "seconds": times, "percent_beyond_plain": over}
 
@@ -167,29 +142,18 @@ def memory(vocabulary: Vocabulary, clients: int) -> dict[str, object]:
 
 def main() -> None:
     """Measure and print JSON."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument("--nbest", type=Path, nargs="+", metavar="FILE")
-    made.add_argument("--utterances", type=int, default=60)
-    made.add_argument(
-        "--size", type=int, default=20, help="hypotheses of a list, as the paper has for AMI"
-    )
-    made.add_argument("--repeats", type=int, default=5)
-    made.add_argument(
-        "--clients", type=int, nargs="+", default=[100, 1000], help="whose memory is measured"
-    )
-    add_rows_flag(made)
-    args = made.parse_args()
+    parser = flags(__doc__, utterances=60, size=20, repeats=5)
+    parser.add_argument("--nbest", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("--clients", type=int, nargs="+", default=[100, 1000])
+    args = parser.parse_args()
     torch.set_num_threads(1)
     vocabulary = Vocabulary((*SYMBOLS, *(f"w{n:05d}" for n in range(WORDS))))
     lists = read_lists(args.nbest) if args.nbest else made_lists(args.utterances, vocabulary)
     lists = [nbest[: args.size] for nbest in lists[: args.utterances]]
     of_lists = vocabulary
     if args.nbest:
-        of_lists = Vocabulary(
-            (*SYMBOLS, *sorted({w for nbest in lists for hyp in nbest for w in hyp}))
-        )
+        words = {word for nbest in lists for hyp in nbest for word in hyp}
+        of_lists = Vocabulary((*SYMBOLS, *sorted(words)))
     found: dict[str, Any] = {
         "utterances": len(lists),
         "hypotheses": sum(map(len, lists)),

@@ -3,20 +3,17 @@
     . ./path.sh; python benchmarks/lm_adaptation.py
 
 * fast marginal adaptation of the trigrams of 7.2 million words of books; the loop sums over the
-  vocabulary for every history of a sample, as the formula has it
-* an LSTM's n-gram approximation on the training words of AMI: the LSTM reads them, its
-  probabilities become trigrams; the loop fills dictionaries. Random weights unless --in-lstm names
-  a folder of train_lm: the time is the same
+  vocabulary for every one of ``--histories``
+* an LSTM's trigram approximation on the training words of AMI; the loop fills dictionaries. Weights
+  are random without --in-lstm
 * EM weights of three models on AMI's dev words: trigrams of AMI's training words, an adapted model
-  of the books with AMI's vocabulary, the approximation; the loop is over words, with as many steps
+  of the books, the approximation; the loop is over words
 
-What the loop finds must be what the library finds, or nothing is printed. Data:
-PRIVASR_SHARED_DATA, or ../shared/data beside the checkout.
+The results must be the same. Data: PRIVASR_SHARED_DATA, or ../shared/data beside the checkout.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -30,7 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from benchmarks.measuring import mebibytes
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.fileio import read_lines
 from privasr_k2.lm.approximate import approximate, probs_of_text
@@ -64,22 +61,18 @@ def ami(folder: Path, split: str) -> Sentences:
 def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, object]:
     """Equation 1 and 2 on the trigrams of the books."""
     words = sorted({word for sentence in books for word in sentence})
-    estimating, model = timed(
-        lambda: estimate(count_ngrams(books, words, order=3), "modified_kneser_ney")
-    )
+    counted = partial(count_ngrams, books, words, order=3)
+    estimating, model = timed(lambda: estimate(counted(), "modified_kneser_ney"))
     target = smoothed_unigrams(text, model, 0.0)
     before = mebibytes() / 1024
     seconds, adapted = {}, {}
-    for equation in (1, 2):
-        seconds[equation], adapted[equation] = timed(
-            partial(adapt, model, target, 0.5, equation=equation)
-        )
+    for n in (1, 2):
+        seconds[n], adapted[n] = timed(partial(adapt, model, target, 0.5, equation=n))
     after = mebibytes() / 1024
-    sample = stream(1, "histories").integers(0, len(model.keys) - model.counts[-1], histories)
+    all_histories = len(model.keys) - model.counts[-1]
+    sample = stream(1, "histories").integers(0, all_histories, histories)
     known = np.flatnonzero(target > 0)
-    looping, direct = timed(
-        lambda: [evaluated(model, target, known, node) for node in sample.tolist()]
-    )
+    looping, direct = timed(lambda: [evaluated(model, target, known, n) for n in sample.tolist()])
     difference = largest_difference(adapted, known, sample, direct)
     assert difference < 1e-6, difference
     return {
@@ -90,9 +83,7 @@ def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, o
         "memory_after_gib": after,
         "loop_histories": histories,
         "loop_s": looping,
-        "loop_s_for_all_histories": (
-            looping / (2 * histories) * (len(model.keys) - model.counts[-1])
-        ),
+        "loop_s_for_all_histories": looping / (2 * histories) * all_histories,
         "largest_difference": difference,
     }
 
@@ -100,9 +91,7 @@ def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, o
 def evaluated(
     model: Arpa, target: np.ndarray, words: np.ndarray, node: int
 ) -> dict[int, np.ndarray]:
-    """P of ``words`` after a history by the formula of each equation, summed over the
-    vocabulary.
-    """
+    """P of ``words`` after a history by each equation, summed over the vocabulary."""
     unigrams = 10.0 ** model.log10_probs[words]
     given = 10.0 ** model.log10_conditional(np.full(len(words), node), words)
     values = {
@@ -118,16 +107,14 @@ def largest_difference(
     sample: np.ndarray,
     direct: list[dict[int, np.ndarray]],
 ) -> float:
-    """Of an adapted probability from the formula, over ``words`` after each history of the
-    sample.
-    """
-    found = 0.0
+    """Of an adapted probability from the formula's, over ``words`` after the sampled histories."""
+    largest = 0.0
     for node, probs in zip(sample.tolist(), direct):
         history = np.full(len(words), node)
-        for equation, one in adapted.items():
-            ours = 10.0 ** one.log10_conditional(history, words)
-            found = max(found, float(np.abs(ours - probs[equation]).max()))
-    return found
+        for equation, model in adapted.items():
+            ours = 10.0 ** model.log10_conditional(history, words)
+            largest = max(largest, float(np.abs(ours - probs[equation]).max()))
+    return largest
 
 
 def approximation(
@@ -191,9 +178,7 @@ def trigrams(model: Arpa) -> list[tuple[int, list[str]]]:
 def slow_trigrams(
     text: Sentences, probs: list[float], predictable: int
 ) -> dict[tuple[str, ...], float]:
-    """P of every n-gram up to trigrams, by dictionaries; ``predictable``: words, sentence ends and
-    <unk>.
-    """
+    """P of every n-gram up to trigrams; ``predictable``: words, sentence ends and <unk>."""
     sums: dict[tuple[str, ...], float] = defaultdict(float)
     counts: dict[tuple[str, ...], int] = defaultdict(int)
     place = 0
@@ -259,27 +244,14 @@ def slow_em(probs: list[list[float]], steps: int) -> list[float]:
 
 def main() -> None:
     """Measure and print JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--in-lstm", type=Path, help="a folder of train_lm, of AMI's training words"
-    )
-    parser.add_argument("--histories", type=int, default=100, help="of the loop over histories")
-    parser.add_argument(
-        "--sentences", type=int, help="at most this many of the books and of AMI's training"
-    )
-    add_rows_flag(parser)
+    parser = flags(__doc__, histories=100)
+    parser.add_argument("--in-lstm", type=Path, help="of train_lm, on AMI's training words")
+    parser.add_argument("--sentences", type=int, help="at most, of the books and of AMI's training")
     args = parser.parse_args()
     data = Path(os.environ.get("PRIVASR_SHARED_DATA", ROOT.parent / "shared" / "data"))
-    books = [
-        line.split() for _, line in read_lines(data / "books" / "books.txt.gz") if line.strip()
-    ]
-    books, train, dev = (
-        books[: args.sentences],
-        ami(data, "train")[: args.sentences],
-        ami(data, "val"),
-    )
+    split = (line.split() for _, line in read_lines(data / "books" / "books.txt.gz"))
+    books = [sentence for sentence in split if sentence][: args.sentences]
+    train, dev = ami(data, "train")[: args.sentences], ami(data, "val")
     words = sorted({word for sentence in train for word in sentence})
     known = set(words)
     dev = [[word for word in sentence if word in known] for sentence in dev[:2000]]
@@ -298,19 +270,19 @@ def table_rows(found: dict[str, dict[str, Any]]) -> list[Row]:
     """What was found as rows."""
     adapted, approximated, mixed = found["adaptation"], found["approximation"], found["em"]
     scaled = f"direct evaluation, scaled from {adapted['loop_histories']} histories"
+    what, direct = f"{sum(adapted['ngrams'])} n-grams", adapted["loop_s_for_all_histories"]
     rows = [
-        Row(f"marginal adaptation of {sum(adapted['ngrams'])} n-grams, equation {equation}", seconds,
-            adapted["loop_s_for_all_histories"], "s", scaled, "less")
-        for equation, seconds in adapted["adaptation_s"].items()
-    ]  # fmt: skip
+        Row(f"marginal adaptation of {what}, equation {n}", seconds, direct, "s", scaled, "less")
+        for n, seconds in adapted["adaptation_s"].items()
+    ]
+    what = f"n-gram approximation from the LSTM's probabilities of {approximated['words']} words"
     scaled = f"a loop with dictionaries, scaled from {approximated['loop_words']} words"
-    return [
-        *rows,
-        Row(f"n-gram approximation from the LSTM's probabilities of {approximated['words']} words",
-            approximated["approximation_s"], approximated["loop_s_for_all_words"], "s", scaled, "less"),
-        Row(f"interpolation weights: {mixed['loop_steps']} steps of EM on {mixed['loop_words']} words",
-            mixed["same_words_and_steps_s"], mixed["loop_s"], "s", "direct evaluation word by word", "less"),
-    ]  # fmt: skip
+    times = (approximated["approximation_s"], approximated["loop_s_for_all_words"])
+    rows.append(Row(what, *times, "s", scaled, "less"))
+    sizes = f"{mixed['loop_steps']} steps of EM on {mixed['loop_words']} words"
+    times = (mixed["same_words_and_steps_s"], mixed["loop_s"])
+    peer = "direct evaluation word by word"
+    return [*rows, Row(f"interpolation weights: {sizes}", *times, "s", peer, "less")]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """Time and memory of a piece of work, or of a verb, in a process of its own.
 
-A process's peak never falls, so that ways measured one after the other in the same process would
-all have that of the greediest. Nor does ``ru_maxrss`` of a child tell its own: what the process
-that started it had reached until then counts there. ``VmHWM`` of Linux counts from the start of the
-program.
+A process's peak never falls, and ``ru_maxrss`` of a child includes its parent's; Linux's ``VmHWM``
+counts from the start of the program.
 """
 
 from __future__ import annotations
@@ -28,14 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Usage:
-    """What a piece of work took.
-
-    Args:
-        seconds: by the clock.
-        processor: seconds of all its threads.
-        before: MiB of memory that the process had when the work began.
-        peak: MiB that it had at most until the work ended.
-    """
+    """Wall seconds, processor seconds of all threads, and MiB before and at most."""
 
     seconds: float
     processor: float
@@ -86,20 +77,13 @@ def forget_peak() -> float:
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError as error:
-        raise SystemExit(
-            f"/proc/self/clear_refs: {error.strerror}: this benchmark needs Linux"
-        ) from error
+        message = f"/proc/self/clear_refs: {error.strerror}: this benchmark needs Linux"
+        raise SystemExit(message) from error
     return mebibytes()
 
 
 def measured(prepare: Callable[..., Callable[[], object]], *args: object) -> Usage:
-    """What ``prepare(*args)()`` takes in a new process, without what ``prepare`` does before it
-    returns.
-
-    Args:
-        prepare: a function of a module, which returns the work.
-        args: its arguments; they are pickled.
-    """
+    """Usage of ``prepare(*args)()`` in a new process, without ``prepare``; both are pickled."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_run, prepare, *args).result()
 
@@ -127,9 +111,7 @@ def of_verb(verb: str, *words: object, env: Mapping[str, str] | None = None) -> 
 
 
 def main() -> None:
-    """Run a verb and print what it took as its last line, with the processor time of those it
-    waited for.
-    """
+    """Run a verb and print its usage last, with the processor time of its children."""
     verb, *sys.argv[1:] = sys.argv[1:]
 
     def tell() -> None:

@@ -1,13 +1,11 @@
-"""A million votes, beside one after the other: ``. ./path.sh; python
-benchmarks/pate_accounting.py``.
+"""A million votes, beside one after the other: python benchmarks/pate_accounting.py.
 
-The direct evaluation is the formulas as they stand in the paper, for one query and one order at a
-time, with plain floats and scipy; it is timed on a sample and scaled.
+The direct evaluation takes the paper's formulas for one query and one order at a time, with floats
+and scipy; it is timed on a sample and scaled.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import platform
@@ -20,7 +18,7 @@ import numpy as np
 from scipy.special import erfc
 
 from benchmarks.measuring import mebibytes
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 from privasr_k2.privacy.pate.gnmax import gnmax_epsilon
 from privasr_k2.randomness import stream
 
@@ -30,18 +28,15 @@ ORDERS = 1.0 + np.geomspace(0.1, 200.0, 60)
 
 
 def make_votes(rng: np.random.Generator, queries: int) -> np.ndarray:
-    """Votes of which the first class has between none and all, and the others share the rest: (Q,
-    C).
-    """
+    """(Q, C) votes: the first class has between none and all, and the others share the rest."""
     votes = np.empty((queries, CLASSES), dtype=np.int16)
     for start in range(0, queries, 50_000):
         block = min(50_000, queries - start)
         agreement = rng.beta(3.0, 1.0, size=block)
         others = rng.dirichlet(np.full(CLASSES, 0.1), size=block) * (1.0 - agreement)[:, None]
         others[:, 0] += agreement
-        votes[start : start + block] = rng.multinomial(
-            TEACHERS, others / others.sum(axis=1, keepdims=True)
-        )
+        shares = others / others.sum(axis=1, keepdims=True)
+        votes[start : start + block] = rng.multinomial(TEACHERS, shares)
     return votes
 
 
@@ -49,11 +44,8 @@ def direct_q(votes: np.ndarray) -> float:
     """Proposition 7 for one query."""
     top = int(np.argmax(votes))
     counts = votes.tolist()
-    pairs = (
-        0.5 * erfc((counts[top] - count) / (2.0 * SIGMA))
-        for i, count in enumerate(counts)
-        if i != top
-    )
+    most = counts.pop(top)
+    pairs = (0.5 * erfc((most - count) / (2.0 * SIGMA)) for count in counts)
     return min(float(sum(pairs)), 1.0 - 1.0 / CLASSES)
 
 
@@ -74,9 +66,7 @@ def direct_rdp(q: float, order: float) -> float:
 
 
 def direct_epsilon(votes: np.ndarray) -> float:
-    """All queries and orders, one after the other, and the best order by the accountants'
-    conversion.
-    """
+    """All queries and orders, one after the other, and the best order."""
     totals = [0.0] * len(ORDERS)
     for row in votes:
         q = direct_q(row)
@@ -90,13 +80,10 @@ def direct_epsilon(votes: np.ndarray) -> float:
 
 def main() -> None:
     """Print seconds, their ratio and how far the results are apart."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument("--queries", type=int, default=1_000_000)
-    made.add_argument("--sample", type=int, default=500, help="queries of the direct evaluation")
-    add_rows_flag(made)
-    args = made.parse_args()
+    parser = flags(__doc__)
+    parser.add_argument("--queries", type=int, default=1_000_000)
+    parser.add_argument("--sample", type=int, default=500, help="queries of the direct evaluation")
+    args = parser.parse_args()
     votes = make_votes(stream(1, "benchmark"), args.queries)
     before = mebibytes()
     start = time.perf_counter()
@@ -114,24 +101,17 @@ def main() -> None:
     if not math.isclose(direct, same, rel_tol=1e-8):
         raise SystemExit(f"{direct} and {same}: a benchmark of different results says nothing")
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, one thread, numpy {np.__version__}")
-    print(
-        f"{len(votes)} histograms of {CLASSES} classes, {len(ORDERS)} orders: privasr_k2"
-        f" {ours:.2f} s"
-    )
+    sizes = f"{CLASSES} classes, {len(ORDERS)} orders"
+    print(f"{len(votes)} histograms of {sizes}: privasr_k2 {ours:.2f} s")
     print(f"the same with the order searched: {ours_searched:.2f} s")
-    print(
-        f"direct evaluation: {theirs:.0f} s (scaled from {len(sample)} queries), ratio"
-        f" {theirs / ours:.0f}"
-    )
-    before, peak = before / 1024, peak / 1024
-    print(
-        f"largest memory before {before:.2f} GiB (with the votes), with accounting {peak:.2f} GiB"
-    )
-    print(
-        f"epsilon {found.epsilon:.6g} at order {found.order:.4g}; searched {searched.epsilon:.6g}"
-    )
+    scaled = f"scaled from {len(sample)} queries"
+    print(f"direct evaluation: {theirs:.0f} s ({scaled}), ratio {theirs / ours:.0f}")
+    memory = f"{before / 1024:.2f} GiB (with the votes), with accounting {peak / 1024:.2f} GiB"
+    print(f"largest memory before {memory}")
+    epsilons = f"{found.epsilon:.6g} at order {found.order:.4g}; searched {searched.epsilon:.6g}"
+    print(f"epsilon {epsilons}")
     print(f"on the sample: {same:.12g} and direct {direct:.12g}")
-    what = f"PATE accounting, {len(votes)} votes, {CLASSES} classes, {len(ORDERS)} orders"
+    what = f"PATE accounting, {len(votes)} votes, {sizes}"
     against = f"direct evaluation, scaled from {len(sample)} votes"
     append_rows(args.out_rows, [Row(what, ours, theirs, "s", against, "less")])
 

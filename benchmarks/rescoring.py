@@ -3,21 +3,15 @@
     . ./path.sh; python benchmarks/rescoring.py
 
 * each path: every hypothesis of a list in one padded batch, as icefall's ``rescore_with_rnn_lm``
-  does with
-  unique paths: the network, the scores of all words and their cross entropy at all positions, with
-  padding (with an adaptive softmax, which icefall has not, only the clusters that are needed)
-* batches: ``score_sentences``: hypotheses of all lists, of like length together
+* batches: ``score_sentences``: hypotheses of all lists, of similar length together
 * shared: ``score_with_shared_prefixes``: every distinct prefix once
 
-The lists are made as a decoder's are: the same sentence with a few places in doubt, each with some
-words to choose from, the 100 best of all combinations. ``--nbest FILE...`` takes the lists of
-``make_nbest`` instead. All three must agree within 1e-4 for every hypothesis, or nothing is
-printed.
+Synthetic lists are the 100 best combinations of alternatives at a few places of a sentence;
+``--nbest FILE...`` takes the lists of ``make_nbest``. All three must agree within 1e-4.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import time
@@ -28,7 +22,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.lm.neural.kinds import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.scoring import NeuralScorer
@@ -41,9 +35,7 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 
 
 def made_lists(count: int, vocabulary: Vocabulary) -> list[list[list[str]]]:
-    """Sentences of 8 to 30 words; one place in four is in doubt, with costs that choose the 100
-    best.
-    """
+    """Sentences of 8 to 30 words; one place in four has alternatives, whose costs give 100 best."""
     generator = stream(1, "lists")
     shares = 1.0 / np.arange(1, WORDS + 1)  # words as frequent as Zipf says
 
@@ -83,9 +75,8 @@ def each_path(lm: NeuralScorer, lists: list[list[list[str]]]) -> list[np.ndarray
         inputs, targets = padded[:, :-1], padded[:, 1:].contiguous()
         if isinstance(lm.model.output, FullSoftmax):
             scores = lm.model.output.linear(lm.model.hidden(inputs)).flatten(0, 1)
-            log_probs = -cross_entropy(scores, targets.flatten(), reduction="none").view(
-                targets.shape
-            )
+            losses = cross_entropy(scores, targets.flatten(), reduction="none")
+            log_probs = -losses.view(targets.shape)
         else:
             log_probs = lm.model(inputs, targets)
         valid = torch.arange(log_probs.size(1)) < torch.from_numpy(text.lengths).unsqueeze(1)
@@ -105,37 +96,27 @@ def seconds(function: Callable[[], list[np.ndarray]]) -> tuple[float, np.ndarray
 
 def main() -> None:
     """Print a line for every kind and softmax."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument("--nbest", type=Path, nargs="+", metavar="FILE")
-    made.add_argument("--lists", type=int, help="how many (default: 10 made ones, all of --nbest)")
-    made.add_argument("--kinds", nargs="+", default=["lstm", "char_lstm", "transformer"])
-    add_rows_flag(made)
-    args = made.parse_args()
+    parser = flags(__doc__)
+    parser.add_argument("--nbest", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("--lists", type=int, help="default: 10 synthetic ones, all of --nbest")
+    parser.add_argument("--kinds", nargs="+", default=["lstm", "char_lstm", "transformer"])
+    args = parser.parse_args()
     torch.set_num_threads(1)
     vocabulary = Vocabulary((*SYMBOLS, *(f"w{n:05d}" for n in range(WORDS))))
-    lists = (
-        read_lists(args.nbest)[: args.lists]
-        if args.nbest
-        else made_lists(args.lists or 10, vocabulary)
-    )
     if args.nbest:
-        vocabulary = Vocabulary(
-            (*SYMBOLS, *sorted({w for nbest in lists for hyp in nbest for w in hyp}))
-        )
+        lists = read_lists(args.nbest)[: args.lists]
+        words = {word for nbest in lists for hyp in nbest for word in hyp}
+        vocabulary = Vocabulary((*SYMBOLS, *sorted(words)))
+    else:
+        lists = made_lists(args.lists or 10, vocabulary)
     hyps = [hyp for nbest in lists for hyp in nbest]
     prefixes = {tuple(hyp[:n]) for hyp in hyps for n in range(len(hyp) + 1)}
     positions = sum(len(hyp) + 1 for hyp in hyps)
     print(f"{len(lists)} lists, {len(hyps)} hypotheses, V = {len(vocabulary)}")
-    print(
-        f"{positions} positions, {len(prefixes)} distinct prefixes: {positions / len(prefixes):.1f}"
-        " to 1"
-    )
-    print(
-        f"{'model':24}{'each path':>12}{'batches':>12}{'shared':>12}   seconds; gain of shared on"
-        " each path"
-    )
+    ratio = f"{positions / len(prefixes):.1f} to 1"
+    print(f"{positions} positions, {len(prefixes)} distinct prefixes: {ratio}")
+    head = f"{'model':24}{'each path':>12}{'batches':>12}{'shared':>12}"
+    print(f"{head}   seconds; gain of shared on each path")
     for kind, softmax in itertools.product(args.kinds, ("full", "adaptive")):
         files = [CONF / f"common.yaml#lm_{kind}"]
         settings = config.load(kind_of(files).config, files, [f"output.softmax={softmax}"])

@@ -1,7 +1,6 @@
-"""Rows of the table of benchmarks: what a benchmark prints, as JSON lines for benchmarks/table.py.
+"""Rows of the table of benchmarks, as JSON lines for benchmarks/table.py, and a benchmark's flags.
 
-A benchmark calls :func:`add_rows_flag` on its parser and :func:`append_rows` with what it has
-measured and prints; without ``--out-rows`` nothing is written.
+A benchmark passes its results to :func:`append_rows`, which writes only with ``--out-rows``.
 """
 
 from __future__ import annotations
@@ -36,11 +35,10 @@ class Row:
     """One line of the table.
 
     Args:
-        what: what was done, with the sizes that matter.
+        what: the task, with its sizes.
         ours, peer: the two figures, above 0.
-        unit: of both, for example ``s`` or ``s of speech a second``.
-        against: what the peer is: a library with its version, ``a loop``, ``direct evaluation``;
-            that it was scaled from a part, or does less, is said here.
+        unit: of both, for example ``s``.
+        against: the peer, a library with its version or ``a loop``, and its restrictions.
         better: which figure is the better one, ``less`` or ``more``.
         command: that measured it.
     """
@@ -67,20 +65,20 @@ class Row:
         return self.peer / self.ours if self.better == "less" else self.ours / self.peer
 
 
-def add_rows_flag(parser: argparse.ArgumentParser) -> None:
-    """Give a benchmark the flag ``--out-rows``."""
-    parser.add_argument(
-        "--out-rows",
-        type=Path,
-        metavar="FILE",
-        help="append the table's rows to this file as JSON lines",
-    )
+def flags(doc: str | None, *, rows: bool = True, **numbers: int) -> argparse.ArgumentParser:
+    """A benchmark's parser: its docstring, whole-number flags, and ``--out-rows`` with ``rows``."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=doc, formatter_class=formatter)
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    if rows:
+        text = "append the table's rows to this file as JSON lines"
+        parser.add_argument("--out-rows", type=Path, metavar="FILE", help=text)
+    return parser
 
 
 def append_rows(path: Path | None, rows: Iterable[Row]) -> None:
-    """Append rows in one write, so that a file never has a part of them; ``None``: nothing to
-    do.
-    """
+    """Append rows in one write, so that a file never has a part of them, unless ``None``."""
     if path is None:
         return
     lines = "".join(f"{json.dumps({**asdict(row), 'ratio': row.ratio})}\n" for row in rows)

@@ -1,15 +1,11 @@
-"""What the stages cost as a function of size: three sizes each, a line through them, a picture, a
-projection.
+"""Costs of the stages as a function of size: three sizes each, a line, a picture, a projection.
 
-    . ./path.sh; python benchmarks/scaling.py --text ../shared/data/books/books.txt.gz --out-dir
-    build/scaling
+    . ./path.sh; python benchmarks/scaling.py --text ../shared/data/books/books.txt.gz
 
-Verbs run as recipes run them; everything is a process of its own with one thread. Hours, vocabulary
-and hypotheses are parts of a corpus whose recipe ctc has ended (--work-dir, egs/mini); clients and
-teachers are synthetic.
-Costs are ``fixed + rate * size``, fitted with the relative error squared; the table says how far
-off the worst of the three sizes is. Writes costs.jsonl, scaling.md (table and projection) and
-scaling.svg.
+Verbs run in processes of their own with one thread. Hours, vocabulary and hypotheses are parts of a
+corpus whose recipe ctc has ended (--work-dir); clients and teachers are synthetic. Costs are
+``fixed + rate * size``, fitted by squared relative errors, with the largest error in the table.
+Writes costs.jsonl, scaling.md (table and projection) and scaling.svg.
 """
 
 from __future__ import annotations
@@ -29,7 +25,7 @@ import torch
 
 from benchmarks import federated_round, teacher_heads
 from benchmarks.measuring import Usage, measured, of_verb
-from benchmarks.rows import command_line
+from benchmarks.rows import command_line, flags
 from benchmarks.table import line, machine, versions
 from privasr_k2 import config
 from privasr_k2.data.manifests import load_cuts, save_cuts
@@ -48,16 +44,7 @@ COMMON = f"{CONF}/common.yaml#"
 
 @dataclass(frozen=True)
 class Cost:
-    """One measurement.
-
-    Args:
-        stage: what was done.
-        axis: what its size counts.
-        size: how many of them.
-        seconds: by the clock.
-        processor: seconds of one core.
-        memory: MiB at most of the process that did it.
-    """
+    """One measurement: wall and processor seconds and peak MiB of a stage at a size of an axis."""
 
     stage: str
     axis: str
@@ -69,9 +56,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Line:
-    """``fixed + rate * size`` seconds of one core, and the largest relative error at a measured
-    size.
-    """
+    """``fixed + rate * size`` seconds of one core, and the largest relative error."""
 
     fixed: float
     rate: float
@@ -88,9 +73,8 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line:
     Line(fixed=1.0, rate=2.0, off=0.0)
     """
     x, y = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
-    (fixed, rate), *_ = np.linalg.lstsq(
-        np.stack([1 / y, x / y], axis=1), np.ones(len(y)), rcond=None
-    )
+    relative = np.stack([1 / y, x / y], axis=1)
+    (fixed, rate), *_ = np.linalg.lstsq(relative, np.ones(len(y)), rcond=None)
     if fixed < 0:
         fixed, rate = 0.0, float((x / y).sum() / np.square(x / y).sum())
     off = np.abs((fixed + rate * x) / y - 1).max()
@@ -108,9 +92,7 @@ def figures(taken: Usage) -> tuple[float, float, float]:
 
 
 def part(folder: Path, role: str, hours: float, out: Path) -> float:
-    """Write the first utterances of a role, so many hours, to another folder; the hours that there
-    are.
-    """
+    """Write the first so many hours of a role to another folder; return the actual hours."""
     total, taken = 0.0, []
     for cut in load_cuts(folder, role, lazy=True):
         if total >= 3600 * hours:
@@ -134,12 +116,8 @@ def of_hours(work: Path, scratch: Path, sizes: Sequence[float]) -> Iterator[Cost
         here = scratch / f"hours_{hours}"
         found = part(data / "manifests", "train", hours, here / "manifests")
         feats = ("--in-manifests", here / "manifests", "--out-dir", here / "feats")
-        yield Cost(
-            "features",
-            "hours",
-            found,
-            *run("compute_features", *feats, "--config", COMMON + "features"),
-        )
+        made = run("compute_features", *feats, "--config", COMMON + "features")
+        yield Cost("features", "hours", found, *made)
         part(data / "feats_fbank", "dev", 0.02, here / "feats")
         lang = data / "lang_phone/spoken"
         model = ("--in-feats", here / "feats", "--in-lang", lang, "--out-dir", here / "am")
@@ -162,36 +140,16 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
     run("train_lm", *text, *small, "--device", "cpu")
     for most in sizes:
         lists = scratch / f"nbest_{most}"
-        given = (
-            "--in-feats",
-            scratch / "some",
-            "--out-nbest",
-            lists / "1.jsonl",
-            "--device",
-            "cpu",
-        )
-        layers = (
-            "--config",
-            COMMON + "decode",
-            COMMON + "nbest",
-            "--set",
-            "backend=k2",
-            "role=test",
-        )
-        made = run("make_nbest", *searched(work), *given, *layers, f"num_paths={most}")
+        given = ("--in-feats", scratch / "some", "--out-nbest", lists / "1.jsonl")
+        layers = ("--config", COMMON + "decode", COMMON + "nbest", "--device", "cpu")
+        values = ("--set", "backend=k2", "role=test", f"num_paths={most}")
+        made = run("make_nbest", *searched(work), *given, *layers, *values)
         yield Cost("N-best lists", "hypotheses", most, *made)
-        scored = (
-            "--in-nbest",
-            lists,
-            "--in-lm",
-            lm,
-            "--out-scores",
-            scratch / f"scores_{most}.safetensors",
-        )
+        out = scratch / f"scores_{most}.safetensors"
+        scored = ("--in-nbest", lists, "--in-lm", lm, "--out-scores", out)
         named = ("--config", COMMON + "lm_scores", "--device", "cpu", "--set", "name=lstm")
-        yield Cost(
-            "words of the lists by an LSTM", "hypotheses", most, *run("lm_scores", *scored, *named)
-        )
+        made = run("lm_scores", *scored, *named)
+        yield Cost("words of the lists by an LSTM", "hypotheses", most, *made)
 
 
 def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Iterator[Cost]:
@@ -201,32 +159,17 @@ def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Ite
     part(work / "data/manifests", "dev", 0.02, manifests)
     for words in sizes:
         here = scratch / f"words_{words}"
-        given = ("--in-manifests", manifests, "--raw-lm-text", text, "--out-dir", here / "lang")
-        made = run(
-            "prepare_lang", *given, "--config", COMMON + "lang", "--set", f"max_words={words}"
-        )
+        lang, lm = here / "lang", here / "lm.arpa.gz"
+        given = ("--in-manifests", manifests, "--raw-lm-text", text, "--out-dir", lang)
+        layers = ("--config", COMMON + "lang", "--set", f"max_words={words}")
+        made = run("prepare_lang", *given, *layers)
         yield Cost("lang folder of a public text", "words", words, *made)
-        lm = here / "lm.arpa.gz"
-        texts = (
-            "--in-text",
-            text,
-            "--in-manifests",
-            manifests,
-            "--in-lang",
-            here / "lang",
-            "--out-lm",
-            lm,
-        )
-        yield Cost(
-            "n-gram LM of it",
-            "words",
-            words,
-            *run("train_ngram", *texts, "--config", COMMON + "lm_ngram"),
-        )
-        given = ("--in-lang", here / "lang", "--in-lm", lm, "--out-dir", here / "graph")
-        yield Cost(
-            "graph", "words", words, *run("compile_graph", *given, "--config", COMMON + "graph")
-        )
+        texts = ("--in-text", text, "--in-manifests", manifests, "--in-lang", lang, "--out-lm", lm)
+        made = run("train_ngram", *texts, "--config", COMMON + "lm_ngram")
+        yield Cost("n-gram LM of it", "words", words, *made)
+        given = ("--in-lang", lang, "--in-lm", lm, "--out-dir", here / "graph")
+        made = run("compile_graph", *given, "--config", COMMON + "graph")
+        yield Cost("graph", "words", words, *made)
 
 
 def a_round(clients: int) -> Callable[[], object]:
@@ -242,9 +185,8 @@ def a_round(clients: int) -> Callable[[], object]:
 def of_clients(sizes: Sequence[int]) -> Iterator[Cost]:
     """Rounds of federated training."""
     for clients in sizes:
-        yield Cost(
-            "round of federated training", "clients", clients, *figures(measured(a_round, clients))
-        )
+        taken = figures(measured(a_round, clients))
+        yield Cost("round of federated training", "clients", clients, *taken)
 
 
 def training_of_heads(heads: int) -> Callable[[], object]:
@@ -252,18 +194,15 @@ def training_of_heads(heads: int) -> Callable[[], object]:
     torch.set_num_threads(1)
     model = teacher_heads.make_model()
     layers = trainable_layers(model, "output")
-    start = {
-        name: value.detach() for name, value in model.named_parameters() if name in layers.names
-    }
+    start = {n: value.detach() for n, value in model.named_parameters() if n in layers.names}
     settings = config.load(HeadConfig, [CONF / "pate.yaml#heads"], ["trained=output"])
     data = teacher_heads.make_data(heads)
 
     def work() -> None:
         utterances, at_once = teacher_heads.read(layers, data, heads), settings.heads_at_once
         for first in range(1, heads + 1, at_once):
-            train_group(
-                layers, start, utterances, range(first, min(first + at_once, heads + 1)), settings
-            )
+            group = range(first, min(first + at_once, heads + 1))
+            train_group(layers, start, utterances, group, settings)
 
     return work
 
@@ -277,9 +216,8 @@ def votes_of_heads(heads: int) -> Callable[[], object]:
     together = {name: value.repeat(heads, *(1,) * value.ndim) for name, value in own.items()}
     ensemble = HeadEnsemble(model, together, trained="output", per_token=True)
     data = teacher_heads.make_data(1)
-    hyps = [
-        [one[: len(one) - k].tolist() for k in range(teacher_heads.HYPS)] for one in data.targets
-    ]
+    sizes = range(teacher_heads.HYPS)
+    hyps = [[tokens[: len(tokens) - k].tolist() for k in sizes] for tokens in data.targets]
     return partial(ensemble.hypothesis_scores, data.features, data.lengths, hyps)
 
 
@@ -287,9 +225,8 @@ def of_teachers(sizes: Sequence[int]) -> Iterator[Cost]:
     """Heads and their votes on a shard's number of utterances."""
     votes = f"their votes on {teacher_heads.UTTERANCES} utterances"
     for heads in sizes:
-        yield Cost(
-            "teachers as heads", "teachers", heads, *figures(measured(training_of_heads, heads))
-        )
+        taken = figures(measured(training_of_heads, heads))
+        yield Cost("teachers as heads", "teachers", heads, *taken)
         yield Cost(votes, "teachers", heads, *figures(measured(votes_of_heads, heads)))
 
 
@@ -305,9 +242,9 @@ def as_page(costs: Sequence[Cost], hours: float, passes: int) -> str:
     """The table and the projection, in Markdown."""
     stages = grouped(costs)
     fitted = {
-        name: fit([c.size for c in one], [c.processor for c in one]) for name, one in stages.items()
+        name: fit([c.size for c in of], [c.processor for c in of]) for name, of in stages.items()
     }
-    head = (
+    head = [
         "stage",
         "size",
         "processor s",
@@ -315,22 +252,20 @@ def as_page(costs: Sequence[Cost], hours: float, passes: int) -> str:
         "fixed s",
         "s for each",
         "worst of three",
-    )
+    ]
     rows = [line(head), line(("---", "---", *["---:"] * 5))]
     for name, of_one in stages.items():
         of = fitted[name]
         sizes = ", ".join(f"{c.size:,.0f}" if c.size >= 1 else f"{c.size:.3g}" for c in of_one)
         cells = (f"{sizes} {of_one[0].axis}", ", ".join(f"{c.processor:.1f}" for c in of_one))
         memory = ", ".join(f"{c.memory:,.0f}" for c in of_one)
-        rows.append(
-            line((name, *cells, memory, f"{of.fixed:.2g}", f"{of.rate:.3g}", f"{of.off:.0%}"))
-        )
+        of_line = (f"{of.fixed:.2g}", f"{of.rate:.3g}", f"{of.off:.0%}")
+        rows.append(line((name, *cells, memory, *of_line)))
     made = f"Made by `{command_line()}` on {machine()}, one thread; {versions()}; {code_version()}"
     told = "Projected along the lines, far beyond what was measured, for one core like this one:"
     projected = [f"- {text}." for text in projections(fitted, hours, passes)]
-    return "\n".join(
-        [f"{made}; {datetime.now(UTC):%Y-%m-%d}.", "", *rows, "", told, "", *projected, ""]
-    )
+    today = f"{made}; {datetime.now(UTC):%Y-%m-%d}."
+    return "\n".join([today, "", *rows, "", told, "", *projected, ""])
 
 
 def projections(fitted: Mapping[str, Line], hours: float, passes: int) -> Iterator[str]:
@@ -368,9 +303,8 @@ def picture(costs: Sequence[Cost], path: Path) -> None:
     figure = Figure(figsize=(5.0 * len(axes), 4.0), layout="constrained")
     for panel, (axis, drawn) in zip(figure.subplots(1, len(axes), squeeze=False)[0], axes.items()):
         for stage, of_one in drawn:
-            panel.plot(
-                [c.size for c in of_one], [c.processor for c in of_one], marker="o", label=stage
-            )
+            points = zip(*((cost.size, cost.processor) for cost in of_one))
+            panel.plot(*points, marker="o", label=stage)
         panel.set(xlabel=axis, ylabel="processor seconds", xscale="log", yscale="log")
         panel.legend(frameon=False, fontsize=7)
     with atomic_path(path) as temporary:
@@ -379,26 +313,19 @@ def picture(costs: Sequence[Cost], path: Path) -> None:
 
 def main() -> None:
     """Measure, fit, draw and write."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument(
-        "--work-dir", type=Path, default=ROOT / "egs/mini", help="of a finished recipe ctc"
-    )
-    made.add_argument(
-        "--text", type=Path, required=True, help="public text, a normalized sentence a line"
-    )
-    made.add_argument("--out-dir", type=Path, default=ROOT / "build/scaling")
-    made.add_argument("--hours", type=float, nargs="+", default=[0.1, 0.3, 0.7])
-    made.add_argument("--hypotheses", type=int, nargs="+", default=[5, 20, 80])
-    made.add_argument("--words", type=int, nargs="+", default=[5_000, 15_000, 45_000])
-    made.add_argument("--clients", type=int, nargs="+", default=[25, 100, 400])
-    made.add_argument("--teachers", type=int, nargs="+", default=[10, 50, 250])
-    made.add_argument("--projected-hours", type=float, default=960.0, help="of training speech")
-    made.add_argument(
-        "--passes", type=int, default=30, help="over it, as in conf/presets/paper.yaml#am_ctc"
-    )
-    args = made.parse_args()
+    parser = flags(__doc__, rows=False, passes=30)  # as in conf/presets/paper.yaml#am_ctc
+    work_help = "of a finished recipe ctc"
+    parser.add_argument("--work-dir", type=Path, default=ROOT / "egs/mini", help=work_help)
+    text_help = "public text, a normalized sentence a line"
+    parser.add_argument("--text", type=Path, required=True, help=text_help)
+    parser.add_argument("--out-dir", type=Path, default=ROOT / "build/scaling")
+    parser.add_argument("--hours", type=float, nargs="+", default=[0.1, 0.3, 0.7])
+    parser.add_argument("--hypotheses", type=int, nargs="+", default=[5, 20, 80])
+    parser.add_argument("--words", type=int, nargs="+", default=[5_000, 15_000, 45_000])
+    parser.add_argument("--clients", type=int, nargs="+", default=[25, 100, 400])
+    parser.add_argument("--teachers", type=int, nargs="+", default=[10, 50, 250])
+    parser.add_argument("--projected-hours", type=float, default=960.0, help="of training speech")
+    args = parser.parse_args()
     work, costs = args.work_dir.absolute(), []
     with TemporaryDirectory(prefix="scaling-") as name:
         scratch = Path(name)
@@ -410,11 +337,8 @@ def main() -> None:
             of_teachers(args.teachers),
         )
         for cost in itertools.chain(*parts):
-            print(
-                f"{cost.stage}, {cost.size:g} {cost.axis}: {cost.processor:.1f} s,"
-                f" {cost.memory:.0f} MiB",
-                flush=True,
-            )
+            taken = f"{cost.processor:.1f} s, {cost.memory:.0f} MiB"
+            print(f"{cost.stage}, {cost.size:g} {cost.axis}: {taken}", flush=True)
             costs.append(cost)
     write_jsonl(args.out_dir / "costs.jsonl", map(asdict, costs))
     write_text(args.out_dir / "scaling.md", as_page(costs, args.projected_hours, args.passes))

@@ -4,13 +4,11 @@ benchmarks/scoring.py``.
 
 from __future__ import annotations
 
-import argparse
-
 import jiwer
 import numpy as np
 
 from benchmarks.measuring import best_seconds
-from benchmarks.rows import Row, add_rows_flag, append_rows, library
+from benchmarks.rows import Row, append_rows, flags, library
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.bootstrap import interval_over_speakers
 from privasr_k2.scoring.counts import ErrorCounts, count_errors, total
@@ -32,28 +30,18 @@ def make_texts(
 
 def main() -> None:
     """Print seconds and the ratio."""
-    made = argparse.ArgumentParser(description=__doc__)
-    made.add_argument("--utterances", type=int, default=5000)
-    made.add_argument("--repeats", type=int, default=5)
-    add_rows_flag(made)
-    args = made.parse_args()
+    args = flags(__doc__, utterances=5000, repeats=5).parse_args()
     refs, hyps = make_texts(stream(1, "benchmark"), args.utterances)
     others = make_texts(stream(2, "benchmark"), args.utterances)[1]
     ref_texts, hyp_texts = [" ".join(r) for r in refs], [" ".join(h) for h in hyps]
     counts = [count_errors(r, h) for r, h in zip(refs, hyps, strict=True)]
     if total(counts).rate != jiwer.process_words(ref_texts, hyp_texts).wer:
         raise SystemExit("the two do not agree: a benchmark of different results says nothing")
-    ours = best_seconds(
-        lambda: [
-            count_errors(r.split(), h.split()) for r, h in zip(ref_texts, hyp_texts, strict=True)
-        ],
-        args.repeats,
-    )
+    both = [*zip(ref_texts, hyp_texts, strict=True)]
+    ours = best_seconds(lambda: [count_errors(r.split(), h.split()) for r, h in both], args.repeats)
     theirs = best_seconds(lambda: jiwer.process_words(ref_texts, hyp_texts), args.repeats)
-    print(
-        f"{len(refs)} utterances: privasr_k2 {ours:.3f} s, jiwer {theirs:.3f} s, ratio"
-        f" {ours / theirs:.2f}"
-    )
+    times = f"privasr_k2 {ours:.3f} s, jiwer {theirs:.3f} s, ratio {ours / theirs:.2f}"
+    print(f"{len(refs)} utterances: {times}")
     what = f"alignment and counting of {len(refs)} utterances of {WORDS} words"
     append_rows(args.out_rows, [Row(what, ours, theirs, "s", library("jiwer"), "less")])
 

@@ -10,7 +10,6 @@ of the same files where the runner compares contents. Prints the best of ``--rep
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -19,20 +18,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
     """Make the folder, run it once, measure."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name, default in (("files", 20_000), ("stages", 40), ("jobs", 200), ("repeat", 3)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    add_rows_flag(parser)
-    args = parser.parse_args()
+    args = flags(__doc__, files=20_000, stages=40, jobs=200, repeat=3).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         make_inputs(work, args.files)
@@ -46,30 +39,21 @@ def main() -> None:
         print(f"hashes remembered    {seconds(command, work, 1):8.2f} s")
         ours = seconds(command, work, args.repeat)
         print(f"up to date           {ours:8.2f} s")
-        print(
-            "up to date, --verify"
-            f" {seconds([*command, '--verify', 'true'], work, args.repeat):8.2f} s"
-        )
-        print(
-            "--dry-run           "
-            f" {seconds([*command, '--dry-run', 'true'], work, args.repeat):8.2f} s"
-        )
-        print(
-            f"python alone         {seconds([sys.executable, '-c', ''], work, args.repeat):8.2f} s"
-        )
+        for name, words in {
+            "up to date, --verify": [*command, "--verify", "true"],
+            "--dry-run": [*command, "--dry-run", "true"],
+            "python alone": [sys.executable, "-c", ""],
+        }.items():
+            print(f"{name:20} {seconds(words, work, args.repeat):8.2f} s")
         if shutil.which("make"):
             (work / "Makefile").write_text(makefile(args.stages, args.jobs))
             subprocess.run(["make", "-rs"], cwd=work, check=True, stdout=subprocess.DEVNULL)
             theirs = seconds(["make", "-rs"], work, args.repeat)
             print(f"make, up to date     {theirs:8.2f} s")
-            version = subprocess.run(
-                ["make", "--version"], check=True, capture_output=True, text=True
-            ).stdout
-            what = (
-                f"nothing to do: {args.files} files, {args.stages} stages, an array of {args.jobs}"
-                " jobs"
-            )
-            against = f"{version.splitlines()[0]}, which compares times of files, not contents"
+            version = subprocess.check_output(["make", "--version"], text=True).splitlines()[0]
+            what = f"nothing to do: {args.files} files, {args.stages} stages"
+            what += f", an array of {args.jobs} jobs"
+            against = f"{version}, which compares times of files, not contents"
             append_rows(args.out_rows, [Row(what, ours, theirs, "s", against, "less")])
 
 

@@ -8,7 +8,6 @@ out and the rows in which the peer is ahead. docs/benchmarks.md tells what each 
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import re
@@ -16,7 +15,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.rows import Row, read_rows
+from benchmarks.rows import Row, flags, read_rows
 from privasr_k2.environment import code_version, installed_version
 from privasr_k2.fileio import write_text
 
@@ -94,19 +93,17 @@ def table(rows: Sequence[Row], head: Sequence[str], left_out: Sequence[str], qui
 
 def main() -> None:
     """Read rows, write the table."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument("--in-rows", type=Path, required=True)
-    made.add_argument("--out-table", type=Path, required=True)
-    made.add_argument(
+    parser = flags(__doc__, rows=False)
+    parser.add_argument("--in-rows", type=Path, required=True)
+    parser.add_argument("--out-table", type=Path, required=True)
+    parser.add_argument(
         "--quick", choices=("true", "false"), default="false", help="these are no measurements"
     )
-    made.add_argument("--load", default="unknown", help="average load before the first benchmark")
-    made.add_argument(
+    parser.add_argument("--load", default="unknown", help="average load before the first benchmark")
+    parser.add_argument(
         "--left-out", nargs="*", default=[], metavar="REASON", help="what is missing, and why"
     )
-    args = made.parse_args()
+    args = parser.parse_args()
     head = (
         (
             f"machine: {machine()}; threads: {os.environ.get('OMP_NUM_THREADS', 'not limited')}; "

@@ -10,7 +10,6 @@ beside.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from benchmarks.measuring import mebibytes
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import EncoderConfig
 from privasr_k2.am.encoders.tdnn import TdnnConfig
@@ -148,12 +147,7 @@ def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> list[Ro
 
 def main() -> None:
     """Print seconds and ratios."""
-    made = argparse.ArgumentParser(description=__doc__)
-    made.add_argument("--heads", type=int, default=25)
-    made.add_argument("--steps", type=int, default=60)
-    made.add_argument("--batch", type=int, default=8)
-    add_rows_flag(made)
-    args = made.parse_args()
+    args = flags(__doc__, heads=25, steps=60, batch=8).parse_args()
     data = make_data(args.heads)
     for trained in TRAINED:
         config = HeadConfig(

@@ -2,14 +2,12 @@
 
     . ./path.sh; python benchmarks/teacher_votes.py
 
-Teachers of random weights, as conf/presets/tiny.yaml#am_<kind> has them, vote for the hypotheses of
-utterances of 1 to 3 seconds, in one run: `TeacherEnsemble.hypothesis_votes` on batches of 60 s, and
-loops over teachers and utterances. A loop scores each list of hypotheses as a padded batch with the
-loss that trains the model (not CTC's, whose scores are that loss), or with our scores, which read
-each distinct prefix once, or with these each hypothesis alone. Runs alternate, and the least CPU
-time of each counts. Counts must be the same before anything is printed, but for hypotheses whose
-scores differ by rounding. Memory is what each way, once, adds to the peak of a process of its own
-that has the teachers already. Then the noisy answers to 100,000 votes, against a loop over them.
+Teachers of random weights (conf/presets/tiny.yaml#am_<kind>) vote for hypotheses of utterances of 1
+to 3 seconds: `TeacherEnsemble.hypothesis_votes` on batches of 60 s, and loops. A loop scores a list
+of hypotheses as a padded batch with the training loss (not CTC's, whose scores are that loss), or
+with our scores, each distinct prefix once, or each hypothesis alone. Runs alternate; the least CPU
+time counts. Counts must agree up to rounding. Memory is what each way adds to the peak of a process
+of its own. Then the noisy answers to 100,000 votes, against a loop.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ import numpy as np
 import torch
 
 from benchmarks.measuring import least, measured
-from benchmarks.rows import Row, add_rows_flag, append_rows
+from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.am.kinds import kind_of, new_model, spec_of
 from privasr_k2.pate.ensembles import TeacherEnsemble
@@ -48,22 +46,17 @@ AGAINST = {
 
 
 def pool(utterances: int, hyps: int) -> tuple[list[torch.Tensor], list[list[list[int]]]]:
-    """Features (T, F) of each utterance, the longest first, and its hypotheses: one, and others
-    like it.
-    """
+    """Features (T, F) of each utterance, the longest first, and its similar hypotheses."""
     rng = np.random.default_rng(1)
-    features = [
-        torch.randn(int(frames), FEATURES)
-        for frames in sorted(rng.integers(100, 300, utterances))[::-1]
-    ]
+    lengths = sorted(rng.integers(100, 300, utterances))[::-1]
+    features = [torch.randn(int(frames), FEATURES) for frames in lengths]
     lists = []
-    for one in features:
-        said = rng.integers(1, TOKENS, size=max(len(one) // 12, 2))
-        others = [
-            np.where(rng.random(len(said)) < 0.2, rng.integers(1, TOKENS, len(said)), said)
-            for _ in range(hyps)
-        ]
-        lists.append([list(map(int, other)) for other in others])
+    for frames in lengths:
+        said = rng.integers(1, TOKENS, size=max(frames // 12, 2))
+        lists.append([])
+        for _ in range(hyps):
+            is_other, others = rng.random(len(said)) < 0.2, rng.integers(1, TOKENS, len(said))
+            lists[-1].append(np.where(is_other, others, said).tolist())
     return features, lists
 
 
@@ -90,10 +83,9 @@ def padded(model: Any, features: torch.Tensor, hyps: list[list[int]]) -> list[fl
     targets = torch.nn.utils.rnn.pad_sequence([torch.tensor(hyp) for hyp in hyps], batch_first=True)
     target_lengths = torch.tensor([len(hyp) for hyp in hyps])
     lengths = lengths.expand(len(hyps))
-    found: list[float] = (
-        -model.losses(encoded.expand(len(hyps), -1, -1), lengths, targets, target_lengths)
-    ).tolist()
-    return found
+    encoded = encoded.expand(len(hyps), -1, -1)
+    scores: list[float] = (-model.losses(encoded, lengths, targets, target_lengths)).tolist()
+    return scores
 
 
 def shared(model: Any, features: torch.Tensor, hyps: list[list[int]]) -> list[float]:
@@ -102,9 +94,8 @@ def shared(model: Any, features: torch.Tensor, hyps: list[list[int]]) -> list[fl
     tokens = [torch.tensor(hyp, dtype=torch.int64) for hyp in hyps]
     padded = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
     sizes = torch.tensor([len(hyp) for hyp in hyps])
-    scores: list[float] = model.log_likelihoods(
-        encoded, kept, torch.zeros_like(sizes), padded, sizes
-    ).tolist()
+    rows = torch.zeros_like(sizes)
+    scores: list[float] = model.log_likelihoods(encoded, kept, rows, padded, sizes).tolist()
     return scores
 
 
@@ -120,9 +111,8 @@ def looped(
     found = [np.zeros(len(own), dtype=np.int64) for own in hyps]
     for model in made.models:
         for counts, x, own in zip(found, features, hyps):
-            counts[
-                int(np.argmax([s / (len(hyp) + 1) for s, hyp in zip(scores(model, x, own), own)]))
-            ] += 1
+            means = [s / (len(hyp) + 1) for s, hyp in zip(scores(model, x, own), own)]
+            counts[int(np.argmax(means))] += 1
     return found
 
 
@@ -132,19 +122,18 @@ def ways_of(kind: str, args: argparse.Namespace) -> dict[str, Callable[[], Votes
     settings = config.load(kind_of(files).config, files, [])
     settings = replace(settings, encoder=replace(settings.encoder, kind=args.encoder))
     spec = spec_of(settings, FEATURES, TOKENS)
-    made = TeacherEnsemble(
-        [new_model(spec, seed).eval() for seed in range(args.teachers)], per_token=True
-    )
+    models = [new_model(spec, seed).eval() for seed in range(args.teachers)]
+    ensemble = TeacherEnsemble(models, per_token=True)
     if kind == "ctc_attention":  # scores as the loss weighs its two parts
-        for model in made.models:
+        for model in ensemble.models:
             model.ctc_weight = model.spec.ctc_share
     loops: dict[str, Scores] = {"padded": padded, "shared": shared, "alone": alone}
     if kind == "ctc":
         loops.pop("padded")
     features, hyps = pool(args.utterances, args.hyps)
     return {
-        "batched": partial(batched, made, features, hyps),
-        **{name: partial(looped, made, features, hyps, scores) for name, scores in loops.items()},
+        "batched": partial(batched, ensemble, features, hyps),
+        **{n: partial(looped, ensemble, features, hyps, scores) for n, scores in loops.items()},
     }
 
 
@@ -176,53 +165,34 @@ def answering(queries: int, classes: int, repeats: int) -> dict[str, Any]:
     """Winners of many queries at once, against a loop."""
     rows = np.random.default_rng(1).integers(0, 16, size=(queries, classes))
     sizes = np.full(queries, classes)
-    times, found = least(
-        {
-            "at_once": lambda: winners(rows.ravel(), sizes),
-            "loop": lambda: np.array([int(np.argmax(row)) for row in rows]),
-        },
-        repeats,
-        time.process_time,
-    )
+    ways: dict[str, Callable[[], np.ndarray]] = {
+        "at_once": lambda: winners(rows.ravel(), sizes),
+        "loop": lambda: np.array([int(np.argmax(row)) for row in rows]),
+    }
+    times, found = least(ways, repeats, time.process_time)
     assert (np.asarray(found["at_once"]) == np.asarray(found["loop"])).all()
     return {"queries": queries, "seconds": {name: round(value, 4) for name, value in times.items()}}
 
 
 def main() -> None:
     """Measure and print."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument("--kinds", nargs="+", default=["ctc", "rnnt", "ctc_attention", "las"])
-    made.add_argument("--encoder", default="tdnn")
-    made.add_argument("--teachers", type=int, default=15)
-    made.add_argument("--utterances", type=int, default=40)
-    made.add_argument("--hyps", type=int, default=8)
-    made.add_argument("--repeats", type=int, default=2)
-    made.add_argument("--threads", type=int, default=1)
-    add_rows_flag(made)
-    args = made.parse_args()
+    numbers = dict(teachers=15, utterances=40, hyps=8, repeats=2, threads=1)
+    parser = flags(__doc__, **numbers)
+    parser.add_argument("--kinds", nargs="+", default=["ctc", "rnnt", "ctc_attention", "las"])
+    parser.add_argument("--encoder", default="tdnn")
+    args = parser.parse_args()
     torch.set_num_threads(args.threads)
     for kind in args.kinds:
         found = voting(kind, args)
         print(json.dumps(found), flush=True)
-        what = (
-            f"votes of {args.teachers} teachers, {kind}, {args.encoder}, on {args.utterances}"
-            " utterances"
-        )
+        models = f"{args.teachers} teachers, {kind}, {args.encoder}"
+        what, times = f"votes of {models}, on {args.utterances} utterances", found["seconds"]
         append_rows(
             args.out_rows,
             [
-                Row(
-                    what,
-                    found["seconds"]["batched"],
-                    found["seconds"][way],
-                    "processor s",
-                    against,
-                    "less",
-                )
+                Row(what, times["batched"], times[way], "processor s", against, "less")
                 for way, against in AGAINST.items()
-                if way in found["seconds"]
+                if way in times
             ],
         )
     found = answering(100_000, args.hyps, args.repeats)

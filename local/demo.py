@@ -82,8 +82,7 @@ class Chain:
         if not self.prefix:
             return subprocess.run(argv, cwd=self.caller).returncode
         self.process = subprocess.Popen(argv, cwd=self.caller, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT,
-                                        text=True)
+                                        stderr=subprocess.STDOUT, text=True)
         assert self.process.stdout is not None
         for line in self.process.stdout:
             print(f"{self.prefix}{line}", end="", flush=True)
@@ -93,7 +92,6 @@ class Chain:
 def demo(words: Sequence[str], root: Path, caller: Path) -> int:
     """Run both chains and make the page; returns the exit status."""
     parsed = options.parse([Options], words, defaults={}, renamed={"size": "--preset"},
-                           conf_keys={}, conf_values={},
                            caller=caller, prog="./run.sh", help=__doc__ or "")
     o = options.build(Options, parsed)
     work, page = o.work_dir or root / "egs/demo", o.work_dir or root / "egs/mini"
@@ -117,11 +115,10 @@ def demo(words: Sequence[str], root: Path, caller: Path) -> int:
     if any(code < 0 or code >= 128 for code in codes):
         return 130
     if not o.dry_run:
-        # The page's own folder comes first: what was run there in full size stands above the
-        # demonstration.
-        argv = [sys.executable, "-m", "privasr_k2.recipe.run", "mini", "report", "--work-dir",
-                str(page),
-                "--also", f"{work / 'mini'} {work / 'mini_pate'}", "--show-report", "false"]
+        # The page's own folder comes first: its full-size results stand above the demonstration's.
+        argv = [sys.executable, "-m", "privasr_k2.recipe.run", "mini", "report",
+                "--work-dir", str(page), "--also", f"{work / 'mini'} {work / 'mini_pate'}",
+                "--show-report", "false"]
         codes.append(subprocess.run(argv, cwd=caller).returncode)
     print("\n".join(["", "=== demonstration", *texts.summary, *pate.summary]))
     if not o.dry_run and not codes[-1]:

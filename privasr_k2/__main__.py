@@ -1,8 +1,7 @@
 """The command ``privasr``: recipes, plans, reports, and every stage's verb.
 
-``privasr --help`` imports click alone; a subcommand imports what it needs when it runs. Verbs of
-``privasr_k2.bin`` run as ``python -m privasr_k2.bin.VERB`` does, with the same flags and exit
-codes.
+``privasr --help`` imports click alone. Verbs of ``privasr_k2.bin`` run as ``python -m`` does, with
+the same flags and exit codes.
 """
 
 from __future__ import annotations
@@ -25,14 +24,8 @@ _NO_VERBS = ("__init__", "cli")
 
 #: Subcommands that are verbs, with the verb behind each.
 PEOPLE = {
-    "plan": "privacy_plan",
-    "report": "report",
-    "compare": "compare",
-    "privacy": "privacy_report",
-    "doctor": "doctor",
-    "transcribe": "transcribe",
-    "export": "export",
-    "import": "import_external",
+    **{name: name for name in ("report", "compare", "doctor", "transcribe", "export")},
+    **{"plan": "privacy_plan", "privacy": "privacy_report", "import": "import_external"},
 }
 #: All that follows a verb is the verb's own, ``--help`` too.
 _PASS_ON = {"ignore_unknown_options": True, "help_option_names": []}
@@ -108,10 +101,10 @@ def _run_verb(verb: str, words: Sequence[str]) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "privasr_k2").split(".")[0] == "privasr_k2":
             raise
-        _stop(
-            f"privasr {verb}", f"the package {error.name}", "an installation without it",
-            "start ./run.sh of a checkout, or pip install 'privasr_k2[all]'; k2 apart: docs/install.md",
-        )  # fmt: skip
+        way_out = "start ./run.sh of a checkout, or pip install 'privasr_k2[all]'"
+        way_out += "; k2 apart: docs/install.md"
+        expected, found = f"the package {error.name}", "an installation without it"
+        _stop(f"privasr {verb}", expected, found, way_out)
 
 
 def _stop(*parts: str) -> None:
@@ -139,24 +132,19 @@ def main() -> None:
 def run(words: tuple[str, ...]) -> None:
     """Run a recipe of the checkout, as ./run.sh does."""
     if not (ROOT / "local/recipes").is_dir():
-        _stop(
-            "privasr run", "a checkout, with local/recipes", f"an installation in {ROOT}",
-            "clone the repository, and start ./run.sh there; it makes its own environment",
-        )  # fmt: skip
+        found = f"an installation in {ROOT}"
+        way_out = "clone the repository, and start ./run.sh there; it makes its own environment"
+        _stop("privasr run", "a checkout, with local/recipes", found, way_out)
     from privasr_k2.recipe.run import door
 
     raise SystemExit(door(words))
 
 
+_EAGER_FLAG: dict[str, bool] = {"is_flag": True, "is_eager": True, "expose_value": False}
+
+
 @main.group(cls=_Verbs)
-@click.option(
-    "--list",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list,
-    help="Show the verbs.",
-)
+@click.option("--list", **_EAGER_FLAG, callback=_list, help="Show the verbs.")
 def verb() -> None:
     """Run one verb, as a recipe's stage does: privasr verb NAME --flag value..."""
 

@@ -1,19 +1,16 @@
-"""What torch 1.13 and torch 2 name differently, in one place.
-
-Only differences that the package meets stand here; everything else uses what both have.
-"""
+"""Differences between torch 1.13 and torch 2, in one place."""
 
 from __future__ import annotations
 
+import functools
+import re
 from typing import Any
 
 
 def grad_scaler(*, enabled: bool) -> Any:
-    """The scaler that keeps float16 gradients on ``cuda`` from vanishing; does nothing where not
-    enabled.
+    """The scaler of float16 gradients on ``cuda``; does nothing where not enabled.
 
-    torch 2 warns at ``torch.cuda.amp.GradScaler``, torch 1.13 does not have
-    ``torch.amp.GradScaler``.
+    torch 2 warns at ``torch.cuda.amp.GradScaler``; torch 1.13 lacks ``torch.amp.GradScaler``.
     """
     import torch
 
@@ -23,34 +20,25 @@ def grad_scaler(*, enabled: bool) -> Any:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that there is no memory left, of a GPU or of the machine.
-
-    torch has a class for it on GPUs, and on a processor only its allocator's words.
+    """Whether an error reports exhausted memory of a GPU or of the machine.
 
     >>> out_of_memory(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"))
     True
     """
-    text = str(error)
-    signs = (
-        "out of memory",
-        "DefaultCPUAllocator: can't allocate",
-        "DefaultCPUAllocator: not enough memory",
-    )
-    return isinstance(error, MemoryError) or any(sign in text for sign in signs)
+    # torch has a class for it on GPUs, and on a processor only its allocator's message.
+    signs = r"out of memory|DefaultCPUAllocator: (can't allocate|not enough memory)"
+    return isinstance(error, MemoryError) or re.search(signs, str(error)) is not None
 
 
 def stacked_call(module: Any, parameters: Any, inputs: Any, *, shared: bool) -> Any:
-    """A module called once for each of I stacked sets of parameters, all at the same time.
+    """A module called once for each of I stacked sets of parameters, at the same time: (I, ...).
 
-    torch 2 has ``torch.func``; torch 1.13 brings it as the package functorch.
+    Uses ``torch.func`` of torch 2, or functorch with torch 1.13.
 
     Args:
         parameters: the module's own names to tensors (I, ...).
-        inputs: positional arguments, tensors: one set for all (``shared``), or stacked as the
-            parameters are.
-
-    Returns:
-        a tensor (I, ...).
+        inputs: positional arguments: one set for all (``shared``), or stacked as the parameters
+            are.
     """
     import torch
 
@@ -60,7 +48,5 @@ def stacked_call(module: Any, parameters: Any, inputs: Any, *, shared: bool) -> 
         from functorch import vmap  # type: ignore[import-untyped,import-not-found,no-redef,unused-ignore]
         from torch.nn.utils.stateless import functional_call as call  # type: ignore[assignment,unused-ignore]
 
-    def one(own: Any, given: Any) -> Any:
-        return call(module, own, given)
-
-    return vmap(one, in_dims=(0, None if shared else 0))(dict(parameters), tuple(inputs))
+    batched = vmap(functools.partial(call, module), in_dims=(0, None if shared else 0))
+    return batched(dict(parameters), tuple(inputs))

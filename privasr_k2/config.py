@@ -1,9 +1,7 @@
-"""Typed configuration from layers: repository defaults, then more particular files, then ``--set
-key=value``.
+"""Typed configuration from layers: repository defaults, YAML files, then ``--set key=value``.
 
-A later layer replaces single values of an earlier one. The result is a frozen dataclass whose
-annotations declare what values may be (:mod:`privasr_k2.constraints`). Defaults stand in YAML only,
-so a field has none.
+A later layer replaces single values of an earlier one. The result is a frozen dataclass with
+constraints (:mod:`privasr_k2.constraints`). Defaults stand in YAML only.
 """
 
 from __future__ import annotations
@@ -31,12 +29,11 @@ T = TypeVar("T")
 class Choice:
     """One of several groups of keys: ``{kind: NAME, NAME: {...}, OTHER: {...}}`` in YAML.
 
-    YAML may give all groups; only that of ``kind`` must be whole. Loaded and saved is that group
-    alone.
+    YAML may give all groups; only that of ``kind`` must be complete, and is loaded and saved.
 
     Attributes:
         kind: the chosen group's name.
-        settings: what it holds, of the class that :meth:`choices` names.
+        settings: its values, of the class that :meth:`choices` names.
     """
 
     kind: str
@@ -50,20 +47,16 @@ class Choice:
     def __post_init__(self) -> None:
         known = self.choices()
         if self.kind not in known or not isinstance(self.settings, known[self.kind]):
-            raise ValueError(
-                f"kind must be one of {', '.join(known)}, with settings of its own, got"
-                f" {self.kind!r}"
-            )
+            expected = f"one of {', '.join(known)}, with settings of its own"
+            raise ValueError(f"kind must be {expected}, got {self.kind!r}")
 
 
 def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()) -> T:
-    """Build ``cls`` from YAML ``files`` and dotted ``key=value`` overrides, the last one winning.
-
-    A file may be a section, ``FILE.yaml#SECTION`` (:mod:`privasr_k2.sections`).
+    """Build ``cls`` from YAML files or ``FILE.yaml#SECTION`` and dotted ``key=value`` overrides.
 
     Raises:
         ConfigError: an unknown key (naming the layer and the nearest key), a value of another type
-            or out of range, or a key that no layer gives.
+            or out of range, or a missing key.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Training:
@@ -77,12 +70,8 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
         try:
             merged = OmegaConf.merge(merged, layer)
         except ConfigKeyError as error:
-            raise ConfigError(
-                where,
-                f"a key of {cls.__name__}",
-                _first_line(error),
-                "correct the key, or take it out",
-            ) from error
+            expected, found = f"a key of {cls.__name__}", _first_line(error)
+            raise ConfigError(where, expected, found, "correct the key, or take it out") from error
         except OmegaConfBaseException as error:
             key = getattr(error, "full_key", None)
             fitting = f"{cls.__name__}.{key}" if key else cls.__name__
@@ -93,34 +82,21 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
         check_fields(cls, merged)
         return _built(cls, merged)
     except MissingMandatoryValue as error:
-        raise ConfigError(
-            " + ".join(str(f) for f in files) or "--set",
-            f"every key of {cls.__name__}",
-            f"no value for {getattr(error, 'full_key', None) or _first_line(error)}",
-            "give it in a YAML layer or with --set key=value",
-        ) from error
+        place = " + ".join(str(f) for f in files) or "--set"
+        found = f"no value for {getattr(error, 'full_key', None) or _first_line(error)}"
+        way_out = "give it in a YAML layer or with --set key=value"
+        raise ConfigError(place, f"every key of {cls.__name__}", found, way_out) from error
     except ValueError as error:  # of check_fields, or a check in __post_init__
         places = [*map(str, files), *([f"--set {' '.join(overrides)}"] if overrides else [])]
-        raise ConfigError(
-            " + ".join(places),
-            f"values that {cls.__name__} allows",
-            str(error),
-            "correct the value",
-        ) from error
+        expected = f"values that {cls.__name__} allows"
+        raise ConfigError(" + ".join(places), expected, str(error), "correct the value") from error
 
 
 def from_values(cls: type[T], values: Any, place: str | Path) -> T:
     """``cls`` from plain values that stand in a file of results, with the checks of :func:`load`.
 
     Raises:
-        ConfigError: no names and values, others than those of ``cls``, or values that it does not
-            allow.
-
-    >>> @dataclasses.dataclass(frozen=True)
-    ... class Training:
-    ...     lr: float
-    >>> from_values(Training, {"lr": 1}, "here")
-    Training(lr=1.0)
+        ConfigError: no mapping, other keys than those of ``cls``, or values that it does not allow.
     """
     expected, way_out = f"the settings of {cls.__name__}", "make the file again"
     if not isinstance(values, dict):
@@ -138,14 +114,7 @@ def save(config: Any, path: Path) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A configuration as dicts, lists and values, as :func:`save` writes it.
-
-    >>> @dataclasses.dataclass(frozen=True)
-    ... class Training:
-    ...     lr: float
-    >>> plain(Training(0.5))
-    {'lr': 0.5}
-    """
+    """A configuration as dicts, lists and values, as :func:`save` writes it."""
     if isinstance(value, Choice):
         return {"kind": value.kind, value.kind: plain(value.settings)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -172,25 +141,16 @@ def _structured(cls: type) -> DictConfig:
     choices = _choices(cls)
     if not choices:
         return OmegaConf.structured(cls)
-    groups = {
-        name: dataclasses.make_dataclass(
-            choice.__name__,
-            [("kind", str), *map(_group, *zip(*choice.choices().items()))],
-            kw_only=True,
-        )
-        for name, choice in choices.items()
-    }
     hints = typing.get_type_hints(cls)
-    typed = [
-        (field.name, groups.get(field.name, hints[field.name])) for field in dataclasses.fields(cls)
-    ]
+    for name, choice in choices.items():
+        keys: list[Any] = [("kind", str), *map(_group, *zip(*choice.choices().items()))]
+        hints[name] = dataclasses.make_dataclass(choice.__name__, keys, kw_only=True)
+    typed = [(field.name, hints[field.name]) for field in dataclasses.fields(cls)]
     return OmegaConf.structured(dataclasses.make_dataclass(cls.__name__, typed))
 
 
 def _group(name: str, settings: type) -> tuple[str, type, Any]:
-    """A group of a choice; it need not be given where all of its keys have defaults, as in a
-    plugin.
-    """
+    """A group of a choice; it may be absent where all of its keys have defaults, as in a plugin."""
     keys = dataclasses.fields(settings)
     whole = all(key.default is not MISSING or key.default_factory is not MISSING for key in keys)
     return name, settings, dataclasses.field(default_factory=settings if whole else MISSING)  # type: ignore[call-overload]
@@ -207,10 +167,13 @@ def _built(cls: type[T], merged: DictConfig) -> T:
         if field.name in choices:
             known, kind = choices[field.name].choices(), node.kind
             if kind not in known:
-                raise ValueError(
-                    f"{field.name}.kind must be one of {', '.join(known)}, got {kind!r}"
-                )
-            values[field.name] = choices[field.name](kind, OmegaConf.to_object(node[kind]))
+                names = ", ".join(known)
+                raise ValueError(f"{field.name}.kind must be one of {names}, got {kind!r}")
+            try:
+                settings = OmegaConf.to_object(node[kind])
+            except ValueError as error:  # of a check in __post_init__
+                raise ValueError(f"{field.name}.{kind}.{error}") from error
+            values[field.name] = choices[field.name](kind, settings)
         else:
             values[field.name] = OmegaConf.to_object(node) if OmegaConf.is_config(node) else node
     return cls(**values)
@@ -226,10 +189,8 @@ def _layers(files: Iterable[Path], overrides: Iterable[str]) -> Iterator[tuple[s
     for item in overrides:
         if "=" not in item:
             raise ConfigError("--set", "key=value", repr(item), f"write --set {item}=VALUE")
-        yield (
-            f"--set {item}",
-            _layer(f"--set {item}", lambda item=item: OmegaConf.from_dotlist([item])),
-        )  # type: ignore[misc]
+        where = f"--set {item}"
+        yield where, _layer(where, lambda item=item: OmegaConf.from_dotlist([item]))  # type: ignore[misc]
 
 
 def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str:
@@ -239,9 +200,8 @@ def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str
         ConfigError: none of them names one of ``kinds``.
     """
     files, kinds = [*files], [*kinds]
-    named = [
-        line for path in files for line in _text(path).splitlines() if line.startswith("kind:")
-    ]
+    lines = (line for path in files for line in _text(path).splitlines())
+    named = [line for line in lines if line.startswith("kind:")]
     kind = named[-1].partition(":")[2].partition("#")[0].strip() if named else ""
     if kind not in kinds:
         place = " + ".join(map(str, files)) or "--config"
@@ -260,16 +220,11 @@ def _text(path: Path) -> str:
 def _layer(where: str, parse: Callable[[], object]) -> DictConfig:
     try:
         layer = parse()
-    except (
-        yaml.YAMLError,
-        ValueError,
-        RecursionError,
-    ) as error:  # also numbers and dates that are none
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also bad numbers and dates
         raise ConfigError(where, "YAML", " ".join(str(error).split()), "correct it") from error
     if not isinstance(layer, DictConfig):
         raise ConfigError(where, "keys and values", "a list", "write 'key: value' lines")
-    # A value taken from the environment would be in no fingerprint, and two runs of one command
-    # could differ.
+    # A value from the environment would be in no fingerprint.
     if "${" in OmegaConf.to_yaml(layer):
         raise ConfigError(where, "plain values", "${...}", "write the value itself")
     return layer

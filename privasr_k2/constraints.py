@@ -1,7 +1,7 @@
-"""What values may be, declared in the annotations of dataclasses: ``lr: Positive``.
+"""Constraints of values, declared in the annotations of dataclasses: ``lr: Positive``.
 
-A configuration inherits from :class:`Checked`, so that its fields are checked however it is made.
-Options of recipes use the same annotations (:mod:`privasr_k2.recipe.options`).
+A configuration inherits from :class:`Checked`. Options of recipes use the same annotations
+(:mod:`privasr_k2.recipe.options`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
@@ -20,14 +20,14 @@ from annotated_types import Ge, GroupedMetadata, Gt, Interval, Le, Lt, MinLen, M
 
 @dataclass(frozen=True)
 class Choices:
-    """One of the names that a registry has when the value is checked."""
+    """One of the names that a registry has at the time of the check."""
 
     names: Callable[[], Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Text of a form, which ``said`` tells."""
+    """Text of a form, described by ``said``."""
 
     pattern: str
     said: str
@@ -56,31 +56,29 @@ Delta = Annotated[float, Interval(gt=0, lt=1)]
 
 
 def broken(annotation: Any, value: Any) -> str:
-    """What ``value`` would have to be to fit its annotation; empty where it fits. Types are not
-    checked.
+    """The constraint that ``value`` breaks, else ``""``. Types are not checked.
 
     >>> broken(Share, 1.5), broken(Share, 0.5), broken(list[Count], [1, 0])
     ('at most 1', '', 'at least 1 each')
     """
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
-        inner = [one for one in arguments if one is not type(None)]
+        inner = [argument for argument in arguments if argument is not type(None)]
         return "" if value is None or len(inner) > 1 else broken(inner[0], value)
     if origin is Annotated:
-        inside = broken(arguments[0], value)
-        return inside or next(filter(None, (_outside(value, one) for one in arguments[1:])), "")
+        return broken(arguments[0], value) or _first_broken(value, arguments[1:])
     if origin in (list, tuple, dict):
         values = value.values() if origin is dict else value
         element = arguments[-1] if origin is dict else arguments[0]
-        inside = next(filter(None, (broken(element, one) for one in values)), "")
+        inside = next(filter(None, (broken(element, inner) for inner in values)), "")
         return f"{inside} each" if inside else ""
     return ""
 
 
 class Checked:
-    """A base of dataclasses whose fields are checked against their annotations when one is made.
+    """Base of dataclasses whose fields are checked against their annotations on creation.
 
-    A dataclass with a ``__post_init__`` of its own calls this one first.
+    A subclass with a ``__post_init__`` of its own calls this one first.
 
     Raises:
         ValueError: ``lr must be above 0, got -1``.
@@ -91,11 +89,10 @@ class Checked:
 
 
 def check_fields(cls: type, values: Any, group: str = "") -> None:
-    """Check the fields of ``cls``, and of the :class:`Checked` that it holds, in an object that has
-    them.
+    """Check the fields of ``cls``, and of the :class:`Checked` that it holds, in ``values``.
 
     Args:
-        group: what stands before the names of fields, as ``client.``.
+        group: prefix of the fields' names, as ``client.``.
 
     Raises:
         ValueError: a value that its annotation does not allow, by its full name.
@@ -115,35 +112,32 @@ def declared(cls: type) -> Mapping[str, Any]:
     return {field.name: hints[field.name] for field in fields(cls)}
 
 
+def _first_broken(value: Any, constraints: Iterable[Any]) -> str:
+    return next(filter(None, (_outside(value, constraint) for constraint in constraints)), "")
+
+
 def _outside(value: Any, constraint: Any) -> str:
-    """What ``value`` would have to be to keep a constraint; empty where it does."""
-    if isinstance(constraint, GroupedMetadata):
-        return next(filter(None, (_outside(value, one) for one in constraint)), "")
-    if isinstance(constraint, Choices):
-        return "" if value in constraint.names() else f"one of {', '.join(constraint.names())}"
-    if isinstance(constraint, Matches):
-        return "" if re.fullmatch(constraint.pattern, value) else constraint.said
-    if isinstance(constraint, MinLen):
-        return (
-            "" if len(value) >= constraint.min_length else f"{constraint.min_length} or more values"
-        )
-    if isinstance(constraint, Different):
-        return "" if len(set(value)) == len(value) else "different values"
-    if isinstance(constraint, MultipleOf):
-        return (
-            "" if value % constraint.multiple_of == 0 else f"a multiple of {constraint.multiple_of}"
-        )
-    return _out_of_range(value, constraint)
-
-
-def _out_of_range(value: Any, bound: Any) -> str:
-    # Each is written so that NaN, which compares with nothing, is refused.
-    if isinstance(bound, Gt) and not value > bound.gt:
-        return f"above {bound.gt}"
-    if isinstance(bound, Ge) and not value >= bound.ge:
-        return f"at least {bound.ge}"
-    if isinstance(bound, Lt) and not value < bound.lt:
-        return "finite" if bound.lt == math.inf else f"below {bound.lt}"
-    if isinstance(bound, Le) and not value <= bound.le:
-        return f"at most {bound.le}"
+    """The constraint that ``value`` breaks, else ``""``."""
+    # Comparisons are negated so that NaN, which compares with nothing, is refused.
+    match constraint:
+        case GroupedMetadata():
+            return _first_broken(value, constraint)
+        case Choices() if value not in constraint.names():
+            return f"one of {', '.join(constraint.names())}"
+        case Matches() if not re.fullmatch(constraint.pattern, value):
+            return constraint.said
+        case MinLen() if len(value) < constraint.min_length:
+            return f"{constraint.min_length} or more values"
+        case Different() if len(set(value)) < len(value):
+            return "different values"
+        case MultipleOf() if value % constraint.multiple_of != 0:
+            return f"a multiple of {constraint.multiple_of}"
+        case Gt() if not value > constraint.gt:
+            return f"above {constraint.gt}"
+        case Ge() if not value >= constraint.ge:
+            return f"at least {constraint.ge}"
+        case Lt() if not value < constraint.lt:
+            return "finite" if constraint.lt == math.inf else f"below {constraint.lt}"
+        case Le() if not value <= constraint.le:
+            return f"at most {constraint.le}"
     return ""

@@ -1,6 +1,6 @@
-"""What is installed here, what each recipe needs, and whether k2, torch and CUDA fit together.
+"""Installed packages, what each recipe needs, and whether k2, torch and CUDA fit together.
 
-Imports nothing of what it examines, so that it works in an environment that is half made.
+Imports nothing of what it examines, so that it works in an incomplete environment.
 """
 
 from __future__ import annotations
@@ -20,21 +20,12 @@ from privasr_k2.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[1]
 
-_DATA = (
-    *("numpy", "omegaconf", "pyyaml", "cryptography", "safetensors", "tqdm", "lhotse", "lilcom"),
-    *(
-        "soundfile",
-        "scipy",
-        "kaldi-native-fbank",
-        "kaldi-native-io",
-        "espeakng-loader",
-        "sentencepiece",
-    ),
-)
-_FIRST_PASS = (
-    *(*_DATA, "torch", "k2", "kaldifst", "kaldi-decoder", "kaldialign"),
-    *("pocketsphinx", "tensorboard"),
-)
+_OF_FIRST_PASS = """
+numpy omegaconf pyyaml cryptography safetensors tqdm lhotse lilcom soundfile scipy torch k2
+kaldi-native-fbank kaldi-native-io espeakng-loader sentencepiece kaldifst kaldi-decoder kaldialign
+pocketsphinx tensorboard
+"""
+_FIRST_PASS = tuple(_OF_FIRST_PASS.split())
 _PRIVACY = ("dp-accounting", "opendp", "scikit-learn")
 
 #: What a recipe needs besides Python, by the names that packages have in the lock files.
@@ -54,10 +45,9 @@ class Finding:
     """One line of the report.
 
     Args:
-        name: what was looked for.
-        found: what is there; ``None`` where nothing is.
-        expected: what the lock files name; empty where they name nothing.
-        way_out: what to do about it; empty where all is well.
+        found: ``None`` where nothing was found.
+        expected: by the lock files; may be empty.
+        way_out: empty where all is well.
     """
 
     name: str
@@ -76,7 +66,7 @@ def locked_versions(files: list[Path]) -> dict[str, str]:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as d:
-    ...     _ = (Path(d) / "a.txt").write_text("PyYAML==6.0 \\\\\\n    --hash=sha256:00\\n# k2==0\\n")
+    ...     _ = (Path(d) / "a.txt").write_text("PyYAML==6.0 \\\\\\n  --hash=sha256:0\\n# k2==0\\n")
     ...     locked_versions([Path(d) / "a.txt"])
     {'pyyaml': '6.0'}
     """
@@ -107,26 +97,20 @@ def lock_files(stack: str) -> list[Path]:
     Raises:
         ConfigError: there is no such stack.
     """
-    last = {"torch1": "k2.txt", "torch2": "k2-torch2.txt", "torch2-cpu": "torch2-cpu.txt"}.get(
-        stack
-    )
-    if last is None:
-        raise ConfigError(
-            "PRIVASR_STACK", "torch1 or torch2", repr(stack), "correct it, or unset it"
-        )
-    return [
-        ROOT / "requirements" / name
-        for name in (f"{stack.removesuffix('-cpu')}.txt", "kenlm.txt", last)
-    ]
+    last = {"torch1": "k2.txt", "torch2": "k2-torch2.txt", "torch2-cpu": "torch2-cpu.txt"}
+    if stack not in last:
+        way_out = "correct it, or unset it"
+        raise ConfigError("PRIVASR_STACK", "torch1 or torch2", repr(stack), way_out)
+    names = (f"{stack.removesuffix('-cpu')}.txt", "kenlm.txt", last[stack])
+    return [ROOT / "requirements" / name for name in names]
 
 
 def check_packages(
     expected: Mapping[str, str], version_of: Callable[[str], str | None]
 ) -> list[Finding]:
     """A finding for every package that some recipe needs."""
-    names = dict.fromkeys(name for needs in RECIPES.values() for name in needs)
     findings = []
-    for name in names:
+    for name in dict.fromkeys(name for needs in RECIPES.values() for name in needs):
         found, wanted = version_of(name), expected.get(name, "")
         way_out = ""
         if found is None:
@@ -138,11 +122,7 @@ def check_packages(
 def check_fit(
     torch_version: str | None, torch_cuda: str | None, k2_torch: str | None, k2_cuda: str | None
 ) -> Finding:
-    """Whether k2 was built for this torch and this CUDA.
-
-    k2 calls torch's C++ library, whose interface changes with every release: it needs the torch it
-    was built for, the same major version of CUDA, or a torch of its own without CUDA where it has
-    none.
+    """Whether k2 was built for this torch and this major version of CUDA.
 
     Args:
         torch_version: ``torch.__version__``; ``None`` where torch is missing.
@@ -158,15 +138,11 @@ def check_fit(
     """
     if torch_version is None or k2_torch is None:
         missing = "torch" if torch_version is None else "k2"
-        return Finding(
-            "k2 fits torch", None, "", f"{missing} is missing or cannot be loaded (docs/install.md)"
-        )
-    release = torch_version.split("+")[0]
-    k2_release = k2_torch.split("+")[0]
-    found = (
-        f"k2 for torch {k2_release}, CUDA {k2_cuda or 'none'}; torch {release}, CUDA"
-        f" {torch_cuda or 'none'}"
-    )
+        way_out = f"{missing} is missing or cannot be loaded (docs/install.md)"
+        return Finding("k2 fits torch", None, "", way_out)
+    release, k2_release = torch_version.split("+")[0], k2_torch.split("+")[0]
+    found = f"k2 for torch {k2_release}, CUDA {k2_cuda or 'none'}; "
+    found += f"torch {release}, CUDA {torch_cuda or 'none'}"
     if k2_release != release:
         way_out = f"install a k2 built for torch {release} (docs/install.md)"
     elif k2_cuda and torch_cuda and k2_cuda.split(".")[0] != torch_cuda.split(".")[0]:
@@ -179,11 +155,7 @@ def check_fit(
 
 
 def built_with() -> tuple[str | None, str | None, str | None, str | None]:
-    """torch's version and CUDA, and the torch and CUDA that k2 was built with, read from their
-    files.
-
-    ``None`` where a package is missing, and for the CUDA of a CPU build.
-    """
+    """torch's version and CUDA, and those of k2's build; ``None``: missing, or a CPU build."""
     torch_text, k2_text = (
         _module_text("torch", "version.py"),
         _module_text("k2", "torch_version.py"),
@@ -219,12 +191,9 @@ print("yes; GPUs:", ", ".join(names) or "none")
 
 
 def check_imports() -> Finding:
-    """Whether torch and k2 really load, and a GPU adds, tried apart: a bad build ends the whole
-    process.
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", _LOAD], capture_output=True, text=True, check=False
-    )
+    """Whether torch and k2 load and a GPU adds, in a subprocess, which a bad build may end."""
+    command = [sys.executable, "-c", _LOAD]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return Finding("k2 loads", done.stdout.strip().splitlines()[-1], "", "")
     reason = (done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"])[-1]
@@ -232,18 +201,14 @@ def check_imports() -> Finding:
 
 
 def check_machine(root: Path) -> list[Finding]:
-    """Interpreter, C++ compiler, Slurm and disk; the compiler and Slurm may be missing."""
+    """Interpreter, C++ compiler, Slurm and disk; the compiler and Slurm are optional."""
     version = sys.version_info
     python = f"{sys.implementation.name} {version[0]}.{version[1]}.{version[2]}"
     right = version[:2] == (3, 11) and sys.implementation.name == "cpython"
     free = shutil.disk_usage(root).free / 2**30
+    way_out = "" if right else "install CPython 3.11 (docs/install.md)"
     return [
-        Finding(
-            "python",
-            python,
-            "cpython 3.11",
-            "" if right else "install CPython 3.11 (docs/install.md)",
-        ),
+        Finding("python", python, "cpython 3.11", way_out),
         Finding("g++", shutil.which("g++"), "to build kenlm", ""),
         Finding("Slurm", shutil.which("sbatch"), "for local/cmd.sh with slurm", ""),
         Finding("disk", f"{free:.0f} GiB free", "5 GiB", "" if free >= 5 else "free some space"),
@@ -257,17 +222,13 @@ def missing_for(recipe: str, findings: list[Finding]) -> list[Finding]:
 
 
 def code_version() -> str:
-    """The package's version and, in a checkout, the commit; ``+`` where files differ from it.
+    """The package's version and, in a checkout, the commit, with ``+`` where files differ from it.
 
     >>> code_version().split()[0] == privasr_k2.__version__
     True
     """
     if not (ROOT / ".git").exists():
         return privasr_k2.__version__
-    described = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = f"git -C {ROOT} describe --always --abbrev=12 --dirty=+ --exclude=*".split()
+    described = subprocess.run(command, capture_output=True, text=True, check=False)
     return f"{privasr_k2.__version__} {described.stdout.strip()}".strip()

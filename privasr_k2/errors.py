@@ -1,4 +1,4 @@
-"""The errors a user is meant to read: where, what was expected, what was found, and the way out."""
+"""Errors for users: place, what was expected, what was found, and the way out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class PrivasrError(Exception):
-    """Something the user can put right.
+    """An error that the user can correct.
 
     Args:
         place: the file (with ``:line`` where there is one), option or object at fault.

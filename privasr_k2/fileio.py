@@ -1,6 +1,4 @@
-"""Reading text with line numbers in its errors, and writing files that are whole or not there at
-all.
-"""
+"""Reading text with line numbers in errors, and writing files atomically."""
 
 from __future__ import annotations
 
@@ -24,10 +22,10 @@ _REMAKE = "repair or remake the file"
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """A temporary name beside ``path`` that takes its place when the block ends well.
+    """A temporary name beside ``path`` that replaces it when the block ends without an error.
 
     Works for a file and for a directory (make it inside the block). If the block raises, or writes
-    nothing, what stood at ``path`` stays as it was and the temporary is removed.
+    nothing, ``path`` stays as it was and the temporary is removed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as d:
@@ -53,11 +51,11 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def disk_errors(path: str | Path) -> Iterator[None]:
-    """Turn the I/O errors that safetensors hides in a text of its own into ``OSError``.
+    """Turn the I/O errors that safetensors reports as text into ``OSError``.
 
     >>> from safetensors import SafetensorError
     >>> with disk_errors("model.safetensors"):
-    ...     raise SafetensorError("Error while serializing: I/O error: File too large (os error 27)")
+    ...     raise SafetensorError("I/O error: File too large (os error 27)")
     Traceback (most recent call last):
     OSError: [Errno 27] File too large: 'model.safetensors'
     """
@@ -76,11 +74,10 @@ def disk_errors(path: str | Path) -> Iterator[None]:
 def read_arrays(
     path: str | Path, names: Iterable[str] | None = None, *, expected: str, way_out: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The JSON object under ``json`` in the header of a safetensors file, ``{}`` where none is, and
-    arrays.
+    """The JSON object under ``json`` in a safetensors header (or ``{}``), and arrays.
 
     Args:
-        names: of the arrays that are wanted and must be there; ``None``: all.
+        names: of the arrays to read, which must be there; ``None``: all.
         expected: what the file should be, for the error.
 
     Raises:
@@ -91,12 +88,10 @@ def read_arrays(
     try:
         with safe_open(str(path), "np") as file:
             text = (file.metadata() or {}).get("json", "{}")
-            arrays = {
-                name: file.get_tensor(name) for name in (file.keys() if names is None else names)
-            }
+            wanted = file.keys() if names is None else names
+            arrays = {name: file.get_tensor(name) for name in wanted}
     except (OSError, SafetensorError, TypeError, ValueError, AttributeError) as error:
-        # The last three: a type of numbers that numpy does not have, in another wording with each
-        # version.
+        # The last three: a type of numbers that numpy lacks, depending on the version.
         raise DataError(path, expected, str(error) or type(error).__name__, way_out) from error
     return parse_record(text, f"{path} (header)", way_out=way_out), arrays
 
@@ -128,9 +123,7 @@ def _replace_directory(temporary: Path, final: Path) -> None:
 
 
 def open_text(path: str | Path, mode: str = "r") -> io.TextIOBase:
-    """Open UTF-8 text for reading (``r``) or writing (``w``), gzipped where the name ends in
-    ``.gz``.
-    """
+    """Open UTF-8 text for reading (``r``) or writing (``w``), gzipped if named ``.gz``."""
     path = Path(path)
     if path.suffix == ".gz":
         # A fixed time and no name in the header: the same text gives the same bytes.
@@ -141,9 +134,7 @@ def open_text(path: str | Path, mode: str = "r") -> io.TextIOBase:
 
 
 class _GzipWriter(gzip.GzipFile):
-    """Closes its file, too: left to the garbage collector, an error with the last bytes would be
-    lost.
-    """
+    """Closes its file too; the garbage collector would lose an error with the last bytes."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -168,12 +159,9 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(file, start=1):
                 yield number, line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}:{number}",
-            "UTF-8 text",
-            f"byte 0x{error.object[error.start]:02x} at column {error.start + 1}",
-            f"convert it, for example: iconv -f latin1 -t utf-8 {path}",
-        ) from error
+        found = f"byte 0x{error.object[error.start]:02x} at column {error.start + 1}"
+        way_out = f"convert it, for example: iconv -f latin1 -t utf-8 {path}"
+        raise DataError(f"{path}:{number}", "UTF-8 text", found, way_out) from error
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(
             f"{path}:{number + 1}", "a whole gzip file", str(error), "make or copy it again"
@@ -192,11 +180,7 @@ def parse_json(
     """The value of a JSON text.
 
     Raises:
-        DataError: no JSON, too deep or with numbers too long for Python, or with half a surrogate
-            pair, which no file could be written with.
-
-    >>> parse_json('{"a": [1]}', "here")
-    {'a': [1]}
+        DataError: no JSON, too deep, numbers too long for Python, or half a surrogate pair.
     """
     try:
         value = json.loads(text)
@@ -228,11 +212,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
     try:
         found = yaml.safe_load("\n".join(line for _, line in read_lines(path)))
-    except (
-        yaml.YAMLError,
-        ValueError,
-        RecursionError,
-    ) as error:  # also numbers and dates that are none
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also bad numbers and dates
         raise DataError(path, "YAML", str(error).splitlines()[0], _REMAKE) from error
     if not isinstance(found, dict):
         raise DataError(path, "names and values", repr(found)[:60], _REMAKE)
@@ -255,9 +235,8 @@ def parse_record(line: str, place: str, *, way_out: str = _REMAKE) -> dict[str, 
 def read_jsonl(path: str | Path) -> Iterator[dict[str, Any]]:
     """The records of a JSON Lines file; blank lines are skipped."""
     for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        yield parse_record(line, f"{path}:{number}")
+        if line.strip():
+            yield parse_record(line, f"{path}:{number}")
 
 
 def write_jsonl(path: str | Path, records: Iterable[dict[str, Any]]) -> None:

@@ -1,11 +1,10 @@
-"""Registries of named objects, and files outside the package that add to them.
+"""Registries of named objects, and plugins that add to them.
 
 The environment variable ``PRIVASR_PLUGINS`` names Python files, separated as in ``PATH``. Each is
-run once, before the first look-up in any registry, and registers what it defines: an aggregation
-mechanism (:mod:`privasr_k2.privacy.pate.mechanisms`), an encoder
-(:mod:`privasr_k2.am.encoders.common`), a kind of acoustic model (:mod:`privasr_k2.am.kinds`) or of
-language model (:mod:`privasr_k2.lm.neural.kinds`).
-A plugin is a program: name only files that you trust.
+run once, before the first look-up in any registry, and may register aggregation mechanisms
+(:mod:`privasr_k2.privacy.pate.mechanisms`), encoders (:mod:`privasr_k2.am.encoders.common`) and
+kinds of acoustic or language models (:mod:`privasr_k2.am.kinds`,
+:mod:`privasr_k2.lm.neural.kinds`). A plugin is a program: name only files that you trust.
 """
 
 from __future__ import annotations
@@ -45,9 +44,8 @@ def load_plugins() -> None:
             spec.loader.exec_module(module)
         except (ImportError, SyntaxError) as error:
             found = f"{type(error).__name__}: {error}"
-            raise ConfigError(
-                f"{VARIABLE}: {path}", "a plugin that runs", found, "correct it"
-            ) from error
+            place = f"{VARIABLE}: {path}"
+            raise ConfigError(place, "a plugin that runs", found, "correct it") from error
 
 
 class Registry(Generic[T]):
@@ -55,8 +53,7 @@ class Registry(Generic[T]):
 
     Args:
         what: the objects' kind, for errors.
-        own: registers the package's objects at the first look-up; by default they are there
-            already.
+        own: registers the package's objects at the first look-up, unless they are there already.
 
     >>> registry = Registry[int]("mechanism")
     >>> registry.add("one", 1)
@@ -79,9 +76,8 @@ class Registry(Generic[T]):
             ConfigError: another object has this name.
         """
         if self._objects.get(name, value) is not value:
-            raise ConfigError(
-                f"{self._what} {name}", "a name of its own", "one that is taken", "rename it"
-            )
+            place = f"{self._what} {name}"
+            raise ConfigError(place, "a name of its own", "one that is taken", "rename it")
         self._objects[name] = value
         return value
 

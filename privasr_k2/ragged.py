@@ -1,8 +1,23 @@
-"""Rows of different lengths, one after the other in one array, found without a loop over them."""
+"""Ragged rows, concatenated in one array, indexed without a loop."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 import numpy as np
+
+
+class Columns:
+    """A base of dataclasses whose fields are arrays of one length."""
+
+    def __getitem__(self, rows: np.ndarray) -> Self:
+        return type(self)(*(column[rows] for column in vars(self).values()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of several parts, at least one, in turn."""
+        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts))))
 
 
 def ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -16,8 +31,7 @@ def ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def splits_of(owners: np.ndarray, count: int) -> np.ndarray:
-    """(count + 1,) where the items of each of ``count`` owners begin once sorted by owner, and the
-    end.
+    """(count + 1,) offsets of each owner's items once sorted by owner.
 
     >>> splits_of(np.array([2, 0, 0]), 3)
     array([0, 2, 2, 3])
@@ -26,10 +40,10 @@ def splits_of(owners: np.ndarray, count: int) -> np.ndarray:
 
 
 def rows_of(splits: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sizes of some rows, and the places of all their items in turn.
+    """The sizes of some rows, and the indices of all their items in turn.
 
     Args:
-        splits: (R + 1,) where the items of each row begin.
+        splits: (R + 1,) offsets of the rows.
         rows: which rows; they may repeat.
 
     >>> rows_of(np.array([0, 2, 2, 5]), np.array([2, 0, 2]))
@@ -41,7 +55,7 @@ def rows_of(splits: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def items_of(splits: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As :func:`rows_of`, with the place in ``rows`` of each item in place of sizes.
+    """As :func:`rows_of`, with each item's index in ``rows`` instead of sizes.
 
     >>> items_of(np.array([0, 2, 2, 3]), np.array([2, 0, 1]))
     (array([0, 1, 1]), array([2, 0, 1]))

@@ -1,9 +1,7 @@
-"""Two kinds of randomness that never mix: streams that can be repeated, and noise that cannot be
-guessed.
+"""Two kinds of randomness that never mix: reproducible streams and unpredictable noise.
 
-Everything reproducible (initial weights, batch order, splits, synthetic corpora) takes
-:func:`stream`. Privacy noise, and every draw of a cohort whose amplification is claimed, takes
-:func:`noise_stream`.
+Initial weights, batch order, splits and synthetic corpora take :func:`stream`. Privacy noise, and
+every draw of a cohort whose amplification is claimed, takes :func:`noise_stream`.
 """
 
 from __future__ import annotations
@@ -20,18 +18,16 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
-    """A generator of its own for every name, so that a new consumer never shifts another.
+    """An independent generator for every name, so that a new consumer never shifts another.
 
-    >>> bool(stream(1, "split").random() == stream(1, "split").random())
-    True
-    >>> bool(stream(1, "split").random() == stream(1, "dropout").random())
-    False
+    >>> [bool(stream(1, "split").random() == stream(1, n).random()) for n in ("split", "dropout")]
+    [True, False]
     """
     return np.random.Generator(np.random.Philox(key=_digest(seed, names, bits=128)))
 
 
 def derive_seed(seed: int, *names: str | int) -> int:
-    """A 63-bit seed of its own for every name: for generators that are not numpy's."""
+    """An independent 63-bit seed for every name: for generators that are not numpy's."""
     return _digest(seed, names, bits=63)
 
 
@@ -41,17 +37,15 @@ def _digest(seed: int, names: Iterable[str | int], bits: int) -> int:
 
 
 def new_secret() -> bytes:
-    """32 bytes from the operating system: the key of a :func:`noise_stream`. Never log or share
-    it.
-    """
+    """32 bytes of the operating system for a :func:`noise_stream`. Never log or share them."""
     return secrets.token_bytes(32)
 
 
 def noise_stream(secret: bytes, *names: str | int) -> NoiseStream:
-    """A ChaCha20 stream whose key is derived (HKDF-SHA256) from a secret and what the noise is for.
+    """A ChaCha20 stream whose key is derived (HKDF-SHA256) from a secret and the noise's purpose.
 
-    The same secret and names give the same bytes, so that a killed round can draw its noise again;
-    any other name gives a stream that tells nothing of this one.
+    The same secret and names give the same bytes, so that a killed round draws its noise again;
+    other names give independent streams.
     """
     if len(secret) < 32:
         raise ValueError(f"a secret of at least 32 bytes expected, found {len(secret)}")

@@ -1,6 +1,6 @@
 """Sections of YAML files: ``FILE.yaml#SECTION`` is what stands below a key, ``#A.B`` below B in A.
 
-A section reads as a file that holds nothing else would, so fingerprints of the two are the same.
+A section reads as a file with the same content, so their fingerprints are the same.
 """
 
 from __future__ import annotations
@@ -48,23 +48,19 @@ def exists(address: str | Path) -> bool:
 
 
 def names(address: str | Path) -> list[str]:
-    """The sections in a file or section: its keys, where each holds a group; none where one is a
-    value.
-    """
+    """The sections in a file or section: its keys, if each holds a group, else none."""
     file, section = split(address)
     node = _find(file, section)
-    if not isinstance(node, yaml.MappingNode) or not all(
-        map(_is_group, (v for _, v in node.value))
-    ):
-        return []
-    return [key.value for key, _ in node.value]
+    if isinstance(node, yaml.MappingNode) and all(_is_group(value) for _, value in node.value):
+        return [key.value for key, _ in node.value]
+    return []
 
 
 def read(address: str | Path) -> str:
     """The text of a file or section, the latter without its indentation.
 
     Raises:
-        ConfigError: no such section, a section that is there twice, or no YAML.
+        ConfigError: no such section, a duplicate section, or no YAML.
         FileNotFoundError: no such file.
     """
     file, section = split(address)
@@ -84,9 +80,8 @@ def read(address: str | Path) -> str:
 
 
 def _is_group(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.MappingNode) or (
-        isinstance(node, yaml.ScalarNode) and node.value == ""
-    )
+    is_empty = isinstance(node, yaml.ScalarNode) and node.value == ""
+    return isinstance(node, yaml.MappingNode) or is_empty
 
 
 def _find(file: str, section: str) -> yaml.Node | None:

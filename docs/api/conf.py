@@ -21,7 +21,7 @@ _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields|Example|Examples|
 def as_restructured_text(
     app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Docstrings are written to be read as they are: equations stand indented, a verb's text is its help."""
+    """Keep docstrings as they are: equations are indented, a verb's text is its help."""
     found, before, section = lines[:1], "", False
     if name.startswith("privasr_k2.bin.") and what == "module":
         lines[:] = [*found, "", "::", "", *(f"    {line}" for line in lines[1:])]

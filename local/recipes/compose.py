@@ -46,10 +46,9 @@ def stages(r: Recipe, o: Options) -> None:
                        in_text=s.text, in_public_lists=s.public_lists, **dev,
                        out_class_lm=f"{r.exp}/lm/classes")
     lms = {"classes": class_lm}
-    lms["pretrained"] = train_lm(
-        r, 9, f"neural LM of sanitized text, {o.nnlm}", o.nnlm, f"{r.exp}/lm/pretrained",
-        in_text=s.text, **dev, set={"epochs": o.lm_epochs},
-    )
+    lms["pretrained"] = train_lm(r, 9, f"neural LM of sanitized text, {o.nnlm}", o.nnlm,
+                                 f"{r.exp}/lm/pretrained", in_text=s.text, **dev,
+                                 set={"epochs": o.lm_epochs})
     imported = "imported" if o.am_model else "trained on train"
     one_pass = r.system("first_pass", label="class LM of sanitized text", method="classlm",
                         acoustic_model=imported, protects="names in text of train")
@@ -69,8 +68,7 @@ def stages(r: Recipe, o: Options) -> None:
                           method="classlm", protects="names in text of train",
                           compare_with=[one_pass])
     federated = r.system("federated", label="trained on devices", method="fedlm",
-                         protects="clients of adapt",
-                         compare_with=[pretrained, one_pass])
+                         protects="clients of adapt", compare_with=[pretrained, one_pass])
     personalized = r.system("personalized", label="personalized", method="fmp",
                             protects="users of test",
                             compare_with=[pretrained, one_pass], headline=True)

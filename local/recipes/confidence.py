@@ -24,15 +24,13 @@ def stages(r: Recipe, o: Options) -> None:
     data, arpa = "data/earnings21", r.data.arpa
     r.exp = "exp/confidence_lm" if arpa else "exp/confidence"
     r.stage(0, "gold and recognized words, in train, dev and test", "prepare_earnings21",
-            config="earnings21",
-            raw_corpus=r.data.corpus_dir, out_dir=data)
+            config="earnings21", raw_corpus=r.data.corpus_dir, out_dir=data)
     scores = {}  # of recognizer and role
     for recognizer in o.recognizers if arpa else ():
         for role in ("train", "dev", "test"):
             scores[recognizer, role] = score_words(
                 r, 1, f"LM scores of {recognizer}, {role}", f"{data}/{recognizer}/nbest_{role}",
-                str(arpa),
-                "lm", f"{r.exp}/{recognizer}/lm_scores/lm_{role}.safetensors",
+                str(arpa), "lm", f"{r.exp}/{recognizer}/lm_scores/lm_{role}.safetensors"
             )
     models = {}
     for recognizer in o.recognizers:
@@ -40,8 +38,7 @@ def stages(r: Recipe, o: Options) -> None:
         for calibration in ("platt", "isotonic"):
             models[recognizer, f"own_{calibration}"] = train_confidence(
                 r, 2, f"{recognizer}, own confidences, {calibration}", f"{lists}/nbest_dev", data,
-                f"{folder}/own_{calibration}",
-                set={"classifier": "own", "calibration": calibration},
+                f"{folder}/own_{calibration}", set={"classifier": "own", "calibration": calibration}
             )
         models[recognizer, "network"] = train_confidence(
             r, 2, f"{recognizer}, network", f"{lists}/nbest_train", data, f"{folder}/network",
@@ -54,12 +51,10 @@ def stages(r: Recipe, o: Options) -> None:
         "network_raw": ("network", False), "network": ("network", True),
     }
     tested = [
-        apply_confidence(
-            r, 3, f"{recognizer}, {system}, test", models[recognizer, model],
-            f"{data}/{recognizer}/nbest_test", f"{r.exp}/{recognizer}/{system}/nbest_test",
-            calibrated=calibrated,
-            scores=[scores[recognizer, "test"]] if arpa and model == "network" else [],
-        )
+        apply_confidence(r, 3, f"{recognizer}, {system}, test", models[recognizer, model],
+                         f"{data}/{recognizer}/nbest_test",
+                         f"{r.exp}/{recognizer}/{system}/nbest_test", calibrated=calibrated,
+                         scores=[scores[recognizer, "test"]] if arpa and model == "network" else [])
         for recognizer in o.recognizers
         for system, (model, calibrated) in systems.items()
     ]

@@ -18,11 +18,9 @@ def stages(r: Recipe, o: Options) -> None:
     ctc = r.system("ctc", label="CTC, one pass", method="not_private", token_type=r.data.token_type)
     for role in ("dev", "test"):
         score(r, 9, f"score {role}", hyps=f"{r.exp}/decode_{role}", weights=first.weights,
-              role=role, first=first,
-              out=ctc.add(f"score_{role}", f"{r.exp}/score_{role}"))
+              role=role, first=first, out=ctc.add(f"score_{role}", f"{r.exp}/score_{role}"))
     ctc.add("weights", first.weights)
-    r.stage(10, "recognizer, for privasr transcribe", "export", config="decode",
-            in_model=first.am,
+    r.stage(10, "recognizer, for privasr transcribe", "export", config="decode", in_model=first.am,
             in_graph=first.graph, in_feats=first.data.feats, in_weights=first.weights,
             out_recognizer=f"{r.exp}/recognizer.yaml", set={"backend": backend(r)})
     r.report(11, manifests=first.data.manifests)

@@ -19,18 +19,18 @@ class Options:
 def stages(r: Recipe, o: Options) -> None:
     """The results of the work folder come first."""
     work = (r.run.work_dir or r.corpus.home).resolve()
-    found: list[str] = []
+    results: list[str] = []
     for folder in (work, *o.also):
         if folder != work and not folder.is_dir():
             r.refuse("--also", "folders in which recipes were run", folder, "correct the name")
         for name in ORDER:
             files = {*folder.glob(f"exp/{name}/results.jsonl"),
                      *folder.glob(f"exp/{name}_*/results.jsonl")}
-            found += [str(file.relative_to(work)) if file.is_relative_to(work) else str(file)
+            results += [str(file.relative_to(work)) if file.is_relative_to(work) else str(file)
                       for file in sorted(files)]
-    if not found:
+    if not results:
         r.refuse(str(work / "exp"), "results.jsonl of a recipe", "none",
                  f"run one first: ./run.sh {r.corpus.name} ctc")
-    r.stage(1, "page of all results", "report", in_results=found,
-            in_layouts=[str(Path(file).with_name("layout.yaml")) for file in found],
+    r.stage(1, "page of all results", "report", in_results=results,
+            in_layouts=[str(Path(file).with_name("layout.yaml")) for file in results],
             out_page="exp/report.html", set={"title": r.corpus.name})

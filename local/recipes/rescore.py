@@ -45,8 +45,7 @@ def stages(r: Recipe, o: Options) -> None:
             r.stage(11, f"lattices of {role} by {kind}", "rescore_lattices", jobs=r.run.nj,
                     device=True, config="rescore_lattices", in_lm=lms[kind],
                     in_lattices=f"{r.exp}/lattices_{role}",
-                    out_nbest=f"{r.exp}/lattice_{kind}/nbest_{role}/JOB.jsonl",
-                    set={"name": kind})
+                    out_nbest=f"{r.exp}/lattice_{kind}/nbest_{role}/JOB.jsonl", set={"name": kind})
     scores = {
         name: score_roles(r, 12, f"N-best lists by {name}", f"{r.exp}/nbest_ROLE", lm, name,
                           f"{r.exp}/lm_scores/{name}_ROLE.safetensors")

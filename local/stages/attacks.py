@@ -53,18 +53,16 @@ def invert_models(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
         for attack in o.attacks:
             out = f"{r.exp}/{model}/inversion_{attack}"
             inversions = [r.stage(13, f"inversion, {attack}, {model} {name}", "invert_model",
-                             device=True, num_jobs=True,
-                             config="inversion", in_models=models, in_background=e.public,
-                             in_lang=e.lang,
-                             out_inversion=f"{out}/{name}.safetensors",
-                             set={"words": o.words, "attack": attack, **settings})
+                                  device=True, num_jobs=True, config="inversion", in_models=models,
+                                  in_background=e.public, in_lang=e.lang,
+                                  out_inversion=f"{out}/{name}.safetensors",
+                                  set={"words": o.words, "attack": attack, **settings})
                      for name, _, settings, models in targets]
             about = r.about(f"{model}/inversion_{attack}", f"{attack}, {model}", model=model,
                             attack=attack)
             r.stage(13, f"results of inversion, {attack}, {model}", "report_inversion",
-                    config="report_inversion",
-                    in_inversions=inversions, in_members=[members for _, members, _, _ in targets],
-                    in_others=e.data.feats, in_lang=e.lang,
-                    in_aligner=e.public_am("ctc") if "ctc" in o.models else None,
+                    config="report_inversion", in_inversions=inversions,
+                    in_members=[members for _, members, _, _ in targets], in_others=e.data.feats,
+                    in_lang=e.lang, in_aligner=e.public_am("ctc") if "ctc" in o.models else None,
                     out_values=about.add("inversion", f"{out}/inversion.json"),
                     out_picture=f"{out}/figure7.svg")

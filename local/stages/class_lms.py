@@ -19,8 +19,7 @@ class Setting:
 
     Attributes:
         name: the folder of its LMs.
-        kind: sanitized, original, direct (both from the beginning), adapt (the one, then the
-        other) or mixed.
+        kind: sanitized, original, direct (trained on both), adapt (to the other) or mixed.
         privacy: the guarantee of its text; empty for original text.
         percent: size of the adaptation text.
     """
@@ -68,15 +67,11 @@ class Lms:
 def adaptation_text(r: Recipe, s: Sanitized, percent: float) -> tuple[str, str]:
     """Stage 7: original text to adapt to, and the ledger's entry that nothing protects it."""
     name, privacy = f"adapt_{percent:g}", f"{r.exp}/adapt_{percent:g}_privacy.json"
-    folder = r.stage(
-        7, f"adaptation text of {percent:g} %, as it is: no guarantee", "declare_unprotected",
-        spends=True,
-        config="declare_unprotected", in_private_text=s.part(name),
-        out_dir=f"{r.exp}/{name}/unprotected",
-        out_privacy=privacy,
-        set={"data": f"{r.people}/train and {r.people}/adapt",
-             "purpose": "language models are adapted to it"},
-    )
+    folder = r.stage(7, f"adaptation text of {percent:g} %, as it is: no guarantee",
+                     "declare_unprotected", spends=True, config="declare_unprotected",
+                     in_private_text=s.part(name), out_dir=f"{r.exp}/{name}/unprotected",
+                     out_privacy=privacy, set={"data": f"{r.people}/train and {r.people}/adapt",
+                                               "purpose": "language models are adapted to it"})
     return f"{folder}/{name}.jsonl.gz", privacy
 
 
@@ -85,8 +80,7 @@ def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
     r, s, out, dev = c.r, c.s, c.folder(setting), c.s.part("dev")
     r.stage(9, f"M1, word n-gram, {setting.name}", "train_ngram", config="lm_ngram", in_text=texts,
             in_manifests=s.texts, in_lang=c.lang, out_lm=f"{out}/M1.arpa.gz")
-    r.stage(9, f"M2, class n-gram, {setting.name}", "train_ngram", config="class_lm",
-            in_text=texts,
+    r.stage(9, f"M2, class n-gram, {setting.name}", "train_ngram", config="class_lm", in_text=texts,
             in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_class_lm=f"{out}/M2")
     train_lm(r, 9, f"M4, LSTM, {setting.name}", "lstm", f"{out}/M4", in_text=texts, in_dev=dev,
              in_lang=c.lang, set={"epochs": c.lm_epochs})
@@ -97,9 +91,8 @@ def approximate(c: Lms, number: int, setting: Setting, texts: Sequence[str]) -> 
     """M3: an n-gram LM with the probabilities of M4."""
     out = c.folder(setting)
     c.r.stage(number, f"M3, n-grams of M4, {setting.name}", "train_ngram", device=True,
-              config="approximate",
-              in_lm=f"{out}/M4", in_text=texts, in_dev=c.s.part("dev"), in_lang=c.lang,
-              out_lm=f"{out}/M3.arpa.gz")
+              config="approximate", in_lm=f"{out}/M4", in_text=texts, in_dev=c.s.part("dev"),
+              in_lang=c.lang, out_lm=f"{out}/M3.arpa.gz")
 
 
 def adapt_ngram(
@@ -111,13 +104,11 @@ def adapt_ngram(
     choice = f"{c.folder(setting)}/{name}_choice.json"
     c.r.about(f"{setting.name}/lm/{name}", f"adaptation of {name}, {setting.name}").add("weights",
                                                                                         choice)
-    return c.r.stage(
-        10, f"{name}, adapted, {setting.name}", "adapt_lm", config="fma",
-        in_lm=f"{c.r.exp}/sanitized/lm/{MODELS[model]}", in_text=text, in_dev=c.s.part("dev"),
-        in_background_text=c.s.text,
-        out_lm=f"{c.folder(setting)}/{name}{MODELS[model].removeprefix(model)}",
-        out_choice=choice, set={"equation": equation},
-    )
+    return c.r.stage(10, f"{name}, adapted, {setting.name}", "adapt_lm", config="fma",
+                     in_lm=f"{c.r.exp}/sanitized/lm/{MODELS[model]}", in_text=text,
+                     in_dev=c.s.part("dev"), in_background_text=c.s.text,
+                     out_lm=f"{c.folder(setting)}/{name}{MODELS[model].removeprefix(model)}",
+                     out_choice=choice, set={"equation": equation})
 
 
 def adapt_four(c: Lms, setting: Setting, text: str) -> None:
@@ -127,22 +118,15 @@ def adapt_four(c: Lms, setting: Setting, text: str) -> None:
         adapt_ngram(c, setting, "M1", text, equation)
         adapt_ngram(c, setting, "M2", text, equation)
     train_lm(c.r, 10, f"M4, its softmax adapted, {setting.name}", "lstm", f"{out}/M4",
-             config=["lm_tune"],
-             in_init=f"{c.r.exp}/sanitized/lm/M4", in_text=text, in_dev=c.s.part("dev"),
-             in_lang=c.lang,
-             set={"epochs": c.finetune_epochs})
+             config=["lm_tune"], in_init=f"{c.r.exp}/sanitized/lm/M4", in_text=text,
+             in_dev=c.s.part("dev"), in_lang=c.lang, set={"epochs": c.finetune_epochs})
     approximate(c, 10, setting, [c.s.text])
 
 
 def mix_lms(c: Lms, setting: Setting, adapted: Setting, text: str) -> dict[str, str]:
-    """Stages 10 and 11: linear mixtures [turan2022, eq. 3] of n-grams adapted by the better
-    equation.
+    """Stages 10 and 11: linear mixtures [turan2022, eq. 3], the file of each.
 
-    One ARPA for a first pass can mix only the root models of M1 and M2; the second pass mixes them
-    exactly.
-
-    Returns:
-        The file of each mixture.
+    One ARPA for a first pass mixes only the root models of M1 and M2; a second pass is exact.
     """
     m1, m2 = (adapt_ngram(c, setting, model, text, "null") for model in ("M1", "M2"))
     m3, m4 = (f"{c.folder(adapted)}/{MODELS[model]}" for model in ("M3", "M4"))
@@ -157,9 +141,8 @@ def mix_lms(c: Lms, setting: Setting, adapted: Setting, text: str) -> dict[str, 
         weights = f"{c.folder(setting)}/{name}_weights.json"
         c.r.about(f"{setting.name}/lm/{name}", f"mixture {name}").add("weights", weights)
         c.r.stage(11, f"mixture {name}", "interpolate_lms", device=True, config="interpolate",
-                  in_lm=lms,
-                  in_dev=c.s.part("dev"), out_lm=f"{c.folder(setting)}/{file}", out_weights=weights,
-                  set={"form": form, "weights": c.mix})
+                  in_lm=lms, in_dev=c.s.part("dev"), out_lm=f"{c.folder(setting)}/{file}",
+                  out_weights=weights, set={"form": form, "weights": c.mix})
     return {name: file for name, (file, _, _) in mixtures.items()}
 
 
@@ -174,14 +157,11 @@ def add_system(
     covered = c.released and setting.kind == "sanitized"
     declared = c.r.system(
         f"{setting.name}/{name}", label=f"{name}, {setting.name}", setting=setting.kind,
-        model=model,
-        method="not_private" if setting.kind == "original" else "classlm",
-        percent=setting.percent,
-        equation=equation,
+        model=model, method="not_private" if setting.kind == "original" else "classlm",
+        percent=setting.percent, equation=equation,
         compare_with=[c.systems[pair].declared for pair in against if pair in c.systems],
         not_private=original.declared if original else None,
-        headline=setting.kind == "sanitized" and model == "M2",
-        protects=PROTECTS if covered else "",
+        headline=setting.kind == "sanitized" and model == "M2", protects=PROTECTS if covered else ""
     )
     lm = f"{c.folder(setting)}/{file}"
     declared.add("perplexity", f"{c.r.exp}/perplexity_test.json#{lm}")
@@ -210,8 +190,7 @@ def error_rates(c: Lms) -> None:
                         in_lm=system.lm, out_dir=f"{folder}/graph")
         first[name] = FirstPass(data, c.s.am, system.lm, graph, folder)
         decode(r, 13, f"{name}: dev over a grid of weights", first[name], "dev",
-               f"{folder}/decode_dev",
-               tuned=False)
+               f"{folder}/decode_dev", tuned=False)
         system.declared.add("weights",
                             tune_weights(r, 13, f"{name}: weights, chosen on dev", first[name]))
         decode(r, 13, f"{name}: test", first[name], "test", f"{folder}/decode_test", tuned=True)
@@ -225,8 +204,7 @@ def error_rates(c: Lms) -> None:
     for system, lists in two_passes:
         declared = system.declared
         scores = score_roles(r, 15, declared.name, f"{lists.folder}/nbest_ROLE", system.lm,
-                             system.name,
-                             f"{declared.folder}/lm_scores/ROLE.safetensors")
+                             system.name, f"{declared.folder}/lm_scores/ROLE.safetensors")
         rescore(r, 15, declared, f"{lists.folder}/nbest_ROLE", [scores], c.s.scored)
         score(r, 15, f"{declared.name}: score", hyps=f"{declared.folder}/decode_test",
               first=first[lists.name], out=declared.path("score_test"))

@@ -19,16 +19,13 @@ class ClientOptions(AmOptions):
     decode: bool = option(True, "false: text alone; clients have what was said")
     nnlm_text: Path | None = path_option(
         "public text of the neural LM in place of the corpus's, a sentence a line; "
-        "with --decode false of the vocabulary, too"
-    )
+        "with --decode false of the vocabulary, too")
     adapt_role: str = option("adapt", "part of the corpus whose utterances clients have")
     client: Literal["zipf", "speaker"] = option(
-        "zipf", "clients: simulated devices, by Zipf's law, or speakers"
-    )
+        "zipf", "clients: simulated devices, by Zipf's law, or speakers")
     devices: Count | None = from_conf("clients.devices", "devices of Zipf's law")
     recognizer: str | None = from_conf(
-        "earnings21_clients.recognizer", "earnings21: recognizer whose words clients have"
-    )
+        "earnings21_clients.recognizer", "earnings21: recognizer whose words clients have")
 
 
 @dataclass(frozen=True)
@@ -61,16 +58,8 @@ def public_text_data(r: Recipe, text: Path | None) -> Data:
         return prepare_data(r, speech=False)
     data = prepare_data(r, speech=False, lang_name="public", make_lang=False)
     words = dict(word.split("=", 1) for word in r.data.lang_options)
-    r.stage(
-        2,
-        "vocabulary of public text",
-        "prepare_lang",
-        config=("lang", "public_lang"),
-        in_manifests=data.manifests,
-        raw_lm_text=text,
-        out_dir=data.lang,
-        set=words,
-    )
+    r.stage(2, "vocabulary of public text", "prepare_lang", config=("lang", "public_lang"),
+            in_manifests=data.manifests, raw_lm_text=text, out_dir=data.lang, set=words)
     return data
 
 
@@ -78,144 +67,67 @@ def refuse_people_of_public_data(r: Recipe, o: ClientOptions) -> None:
     """A claim for people whose words are used elsewhere, too, would be false."""
     train_is_used = o.decode or o.nnlm_text is None
     if o.adapt_role in ("dev", "test") or (o.adapt_role == "train" and train_is_used):
-        r.refuse(
-            "--adapt-role",
-            "people whose words nothing else is made of, as --noises claims privacy for them",
-            f"{o.adapt_role}, of which models or results are made",
-            "name another role; for train add --decode false --nnlm-text FILE; "
-            "or claim nothing: --noises ''",
-        )
+        r.refuse("--adapt-role",
+                 "people whose words nothing else is made of, as --noises claims privacy for them",
+                 f"{o.adapt_role}, of which models or results are made",
+                 "name another role; for train add --decode false --nnlm-text FILE; "
+                 "or claim nothing: --noises ''")
 
 
 def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, *, tune: bool) -> Clients:
-    """Stages 9 and 10: N-best lists, confidences, and the clients that have the best hypotheses.
+    """Stages 9 and 10: N-best lists, confidences, and clients with the best hypotheses.
 
-    Lists of many hypotheses are for confidences, in ``lists``; those in ``five`` are rescored.
+    Long lists, in ``lists``, are for confidences; those in ``five`` are rescored.
     """
     role, exp, manifests = o.adapt_role, r.exp, first.data.manifests
     for part in ("dev", role):
-        nbest_lists(
-            r,
-            9,
-            f"N-best lists of {part}, for confidences",
-            first,
-            part,
-            f"{exp}/lists/nbest_{part}",
-        )
+        nbest_lists(r, 9, f"N-best lists of {part}, for confidences", first, part,
+                    f"{exp}/lists/nbest_{part}")
     for part in ("dev", "test"):
-        nbest_lists(
-            r,
-            9,
-            f"N-best lists of {part}, for rescoring",
-            first,
-            part,
-            f"{exp}/five/nbest_{part}",
-            num_paths=5,
-        )
+        nbest_lists(r, 9, f"N-best lists of {part}, for rescoring", first, part,
+                    f"{exp}/five/nbest_{part}", num_paths=5)
     decode(r, 9, f"decode {role}", first, role, f"{exp}/no_nnlm/decode_adapt", tuned=True)
-    model = r.stage(
-        10,
-        "confidence model, trained on dev",
-        "train_confidence",
-        config="confidence",
-        in_nbest=f"{exp}/lists/nbest_dev",
-        in_weights=first.weights,
-        in_manifests=manifests,
-        out_model=f"{exp}/confidence/model",
-    )
-    r.stage(
-        10,
-        f"confidences of {role}",
-        "apply_confidence",
-        config="apply_confidence",
-        in_model=model,
-        in_nbest=f"{exp}/lists/nbest_{role}",
-        out_nbest=f"{exp}/confidence/nbest_{role}/1.jsonl",
-    )
-    train = _make_clients(
-        r,
-        "text of clients",
-        f"{exp}/clients.jsonl.gz",
-        in_nbest=f"{exp}/confidence/nbest_{role}",
-        set=_dealt(o),
-    )
+    model = r.stage(10, "confidence model, trained on dev", "train_confidence", config="confidence",
+                    in_nbest=f"{exp}/lists/nbest_dev", in_weights=first.weights,
+                    in_manifests=manifests, out_model=f"{exp}/confidence/model")
+    r.stage(10, f"confidences of {role}", "apply_confidence", config="apply_confidence",
+            in_model=model, in_nbest=f"{exp}/lists/nbest_{role}",
+            out_nbest=f"{exp}/confidence/nbest_{role}/1.jsonl")
+    train = _make_clients(r, "text of clients", f"{exp}/clients.jsonl.gz",
+                          in_nbest=f"{exp}/confidence/nbest_{role}", set=_dealt(o))
     dev = f"{exp}/dev/clients.jsonl.gz"
     if tune:
-        dev = _make_clients(
-            r,
-            "recognized text of dev",
-            f"{exp}/dev/recognized.jsonl.gz",
-            in_nbest=f"{exp}/lists/nbest_dev",
-            set={"client": "speaker"},
-        )
-    return _with_references(
-        r,
-        o,
-        train,
-        dev,
-        {part: {"in_nbest": f"{exp}/five/nbest_{part}"} for part in ("dev", "test")},
-    )
+        dev = _make_clients(r, "recognized text of dev", f"{exp}/dev/recognized.jsonl.gz",
+                            in_nbest=f"{exp}/lists/nbest_dev", set={"client": "speaker"})
+    return _with_references(r, o, train, dev, {
+        part: {"in_nbest": f"{exp}/five/nbest_{part}"} for part in ("dev", "test")})
 
 
 def said_clients(r: Recipe, o: ClientOptions, manifests: str) -> Clients:
     """Stage 10 where nothing was recognized: clients have what was said."""
-    cuts = {
-        part: {"in_cuts": f"{manifests}/cuts_{part}.jsonl.gz"}
-        for part in (o.adapt_role, "dev", "test")
-    }
-    train = _make_clients(
-        r,
-        "text of clients",
-        f"{r.exp}/clients.jsonl.gz",
-        **cuts[o.adapt_role],
-        set={**_dealt(o), "text": "ref"},
-    )
+    cuts = {part: {"in_cuts": f"{manifests}/cuts_{part}.jsonl.gz"}
+            for part in (o.adapt_role, "dev", "test")}
+    train = _make_clients(r, "text of clients", f"{r.exp}/clients.jsonl.gz", **cuts[o.adapt_role],
+                          set={**_dealt(o), "text": "ref"})
     return _with_references(r, o, train, f"{r.exp}/dev/clients.jsonl.gz", cuts)
 
 
 def call_clients(r: Recipe, o: ClientOptions) -> Clients:
     """Stage 10 of earnings21: a client is a speaker of a call, with a recognizer's words."""
     out = "data/earnings21_clients"
-    r.stage(
-        10,
-        "recognized and gold text of calls, by speaker",
-        "prepare_earnings21",
-        config=("earnings21", "earnings21_clients"),
-        raw_corpus=r.data.corpus_dir,
-        out_clients=out,
-        set={"recognizer": o.recognizer},
-    )
+    r.stage(10, "recognized and gold text of calls, by speaker", "prepare_earnings21",
+            config=("earnings21", "earnings21_clients"), raw_corpus=r.data.corpus_dir,
+            out_clients=out, set={"recognizer": o.recognizer})
     return Clients(
-        train=f"{out}/recognized_train.jsonl.gz",
-        dev=f"{out}/recognized_dev.jsonl.gz",
-        dev_said=f"{out}/gold_dev.jsonl.gz",
-        dev_text=f"{out}/gold_dev.txt.gz",
-        test=f"{out}/gold_test.jsonl.gz",
-        group="call",
-        people=f"{r.people}/train",
-        unit="speaker",
-    )
+        train=f"{out}/recognized_train.jsonl.gz", dev=f"{out}/recognized_dev.jsonl.gz",
+        dev_said=f"{out}/gold_dev.jsonl.gz", dev_text=f"{out}/gold_dev.txt.gz",
+        test=f"{out}/gold_test.jsonl.gz", group="call", people=f"{r.people}/train", unit="speaker")
 
 
-def _make_clients(
-    r: Recipe,
-    title: str,
-    out: str,
-    *,
-    set: dict[str, Any],
-    out_text: str | None = None,
-    **source: str,
-) -> str:
-    return r.stage(
-        10,
-        title,
-        "make_clients",
-        config="clients",
-        **source,
-        out_clients=out,
-        out_text=out_text,
-        set=set,
-    )
+def _make_clients(r: Recipe, title: str, out: str, *, set: dict[str, Any],
+                  out_text: str | None = None, **source: str) -> str:
+    return r.stage(10, title, "make_clients", config="clients", **source, out_clients=out,
+                   out_text=out_text, set=set)
 
 
 def _dealt(o: ClientOptions) -> dict[str, Any]:
@@ -228,21 +140,20 @@ def _with_references(
     """References of dev and test by speaker; what clients are."""
     settings = {"client": "speaker", "text": "ref"}
     dev_text = f"{r.exp}/dev/text.txt.gz"
-    dev_said = _make_clients(
-        r,
-        "references of dev",
-        f"{r.exp}/dev/clients.jsonl.gz",
-        out_text=dev_text,
-        set=settings,
-        **sources["dev"],
-    )
-    test = _make_clients(
-        r, "references of test", f"{r.exp}/test/clients.jsonl.gz", set=settings, **sources["test"]
-    )
-    people, unit = f"{r.people}/{o.adapt_role}", "speaker"
-    if o.client == "zipf":  # a device may hold several speakers, and a speaker may be on several
-        people, unit = f"{people}/devices" + (f"_{o.devices}" if o.devices else ""), "device"
+    dev_said = _make_clients(r, "references of dev", f"{r.exp}/dev/clients.jsonl.gz",
+                             out_text=dev_text, set=settings, **sources["dev"])
+    test = _make_clients(r, "references of test", f"{r.exp}/test/clients.jsonl.gz", set=settings,
+                         **sources["test"])
+    people, unit = protected_people(r, o.adapt_role, o)
     return Clients(train, dev, dev_said, dev_text, test, "client", people, unit)
+
+
+def protected_people(r: Recipe, role: str, o: Any) -> tuple[str, str]:
+    """What the ledger calls the clients of a role, and their unit."""
+    if o.client == "speaker":
+        return f"{r.people}/{role}", "speaker"
+    # A device may hold several speakers, and a speaker may be on several devices.
+    return f"{r.people}/{role}/devices" + (f"_{o.devices}" if o.devices else ""), "device"
 
 
 def describe(r: Recipe, clients: Clients) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from local.stages.clients import protected_people
 from local.stages.sanitized import Sanitized
 from local.stages.second_pass import select_best
 from privasr_k2.recipe.declare import Declared, Recipe
@@ -9,156 +10,64 @@ from privasr_k2.recipe.declare import Declared, Recipe
 
 def train_federated(r: Recipe, o: Any, init: str) -> tuple[str, str]:
     """Stages 11 and 12: the LM ``init`` trained on recognized text of adapt [liu2021]."""
-    clients = r.stage(
-        11,
-        "clients and what was recognized",
-        "make_clients",
-        config="clients",
-        in_nbest=f"{r.exp}/nbest_adapt",
-        out_clients=f"{r.exp}/clients.jsonl.gz",
-        set={"client": o.client, "devices": o.devices},
-    )
-    r.stage(
-        11,
-        "references of dev",
-        "make_clients",
-        config="clients",
-        in_nbest=f"{r.exp}/nbest_dev",
-        out_clients=f"{r.exp}/dev/clients.jsonl.gz",
-        out_text=f"{r.exp}/dev/text.txt.gz",
-        set={"client": "speaker", "text": "ref"},
-    )
-    data, unit = f"{r.people}/adapt", "speaker"
-    if o.client == "zipf":  # several speakers may be on a device, and a speaker on several
-        data, unit = f"{data}/devices" + (f"_{o.devices}" if o.devices else ""), "device"
+    clients = r.stage(11, "clients and what was recognized", "make_clients", config="clients",
+                      in_nbest=f"{r.exp}/nbest_adapt", out_clients=f"{r.exp}/clients.jsonl.gz",
+                      set={"client": o.client, "devices": o.devices})
+    r.stage(11, "references of dev", "make_clients", config="clients",
+            in_nbest=f"{r.exp}/nbest_dev", out_clients=f"{r.exp}/dev/clients.jsonl.gz",
+            out_text=f"{r.exp}/dev/text.txt.gz", set={"client": "speaker", "text": "ref"})
+    data, unit = protected_people(r, "adapt", o)
     privacy = f"{r.exp}/federated_privacy.json"
-    lm = r.stage(
-        12,
-        f"federated and private, noise {o.noise_multiplier:g}",
-        "train_fedlm",
-        train=True,
-        spends=True,
-        config="fedlm",
-        in_private_clients=clients,
-        in_public_init=init,
-        in_public_dev_text=f"{r.exp}/dev/text.txt.gz",
-        out_dir=f"{r.exp}/lm/federated",
-        out_privacy=privacy,
-        set={
-            "data": data,
-            "unit": unit,
-            "weights.by": "uniform",
-            "privacy.clip": o.clip,
-            "privacy.noise": o.noise_multiplier,
-            "privacy.delta": o.delta,
-            "client_fraction": o.client_fraction,
-            "rounds": o.rounds,
-            "server.lr": o.server_lr,
-        },
-    )
+    lm = r.stage(12, f"federated and private, noise {o.noise_multiplier:g}", "train_fedlm",
+                 train=True, spends=True, config="fedlm", in_private_clients=clients,
+                 in_public_init=init, in_public_dev_text=f"{r.exp}/dev/text.txt.gz",
+                 out_dir=f"{r.exp}/lm/federated", out_privacy=privacy,
+                 set={"data": data, "unit": unit, "weights.by": "uniform", "privacy.clip": o.clip,
+                      "privacy.noise": o.noise_multiplier, "privacy.delta": o.delta,
+                      "client_fraction": o.client_fraction, "rounds": o.rounds,
+                      "server.lr": o.server_lr})
     r.about("clients", "clients").add("clients", clients)
     return lm, privacy
 
 
 def personalize(
-    r: Recipe,
-    o: Any,
-    s: Sanitized,
-    lm: str,
-    plain: str,
-    classes: str,
-    federated: Declared,
+    r: Recipe, o: Any, s: Sanitized, lm: str, plain: str, classes: str, federated: Declared,
     personalized: Declared,
 ) -> None:
-    """Stages 14 to 16: unigrams of each user, and of all by private releases, adapt the LM
-    [liu2020].
+    """Stages 14 to 16: unigrams of each user and released ones of all adapt the LM [liu2020].
 
     Args:
-        plain, classes: scores of words by the LM and by the class LM; ``ROLE`` stands for the role.
+        plain, classes: scores of words by the LM and by the class LM, of each ``ROLE``.
         federated: the system of the LM as it is; its weights are used.
     """
     fmp = {"rounds": o.fmp_rounds, "kernel_bandwidth": 0.1}
-    weights, scores = (
-        federated.artifacts["weights"],
-        personalized.folder + "/lm_scores/test.safetensors",
-    )
-    background = r.stage(
-        14,
-        "unigrams u of the sanitized text",
-        "prepare_fmp",
-        config="fmp_background",
-        in_text=s.text,
-        in_lm=lm,
-        out_background=f"{r.exp}/background.safetensors",
-    )
+    weights = federated.artifacts["weights"]
+    scores = f"{personalized.folder}/lm_scores/test.safetensors"
+    background = r.stage(14, "unigrams u of the sanitized text", "prepare_fmp",
+                         config="fmp_background", in_text=s.text, in_lm=lm,
+                         out_background=f"{r.exp}/background.safetensors")
     inputs = {}
     for role in ("dev", "test"):
-        timeline = r.stage(
-            14,
-            f"users of {role}",
-            "prepare_fmp",
-            config="fmp_timeline",
-            in_manifests=s.data.manifests,
-            in_nbest=f"{r.exp}/nbest_{role}",
-            out_timeline=f"{r.exp}/timeline_{role}.jsonl",
-            set={"client": "speaker"},
-        )
-        inputs[role] = {
-            "in_nbest": f"{r.exp}/nbest_{role}",
-            "in_timeline": timeline,
-            "in_lm": lm,
-            "in_background": background,
-            "in_plain": plain.replace("ROLE", role),
-        }
-    choice = r.stage(
-        14,
-        "lambda, chosen on the users of dev",
-        "rescore_fmp",
-        config="fmp",
-        device=True,
-        **inputs["dev"],
-        in_scores=classes.replace("ROLE", "dev"),
-        in_weights=weights,
-        in_manifests=s.scored,
-        out_choice=f"{r.exp}/lambda.json",
-        set=fmp,
-    )
+        timeline = r.stage(14, f"users of {role}", "prepare_fmp", config="fmp_timeline",
+                           in_manifests=s.data.manifests, in_nbest=f"{r.exp}/nbest_{role}",
+                           out_timeline=f"{r.exp}/timeline_{role}.jsonl", set={"client": "speaker"})
+        inputs[role] = {"in_nbest": f"{r.exp}/nbest_{role}", "in_timeline": timeline, "in_lm": lm,
+                        "in_background": background, "in_plain": plain.replace("ROLE", role)}
+    choice = r.stage(14, "lambda, chosen on the users of dev", "rescore_fmp", config="fmp",
+                     device=True, **inputs["dev"], in_scores=classes.replace("ROLE", "dev"),
+                     in_weights=weights, in_manifests=s.scored, out_choice=f"{r.exp}/lambda.json",
+                     set=fmp)
     privacy = personalized.add("privacy", f"{r.exp}/marginals_privacy.json")
-    release = r.stage(
-        15,
-        f"releases of unigrams, epsilon {o.epsilon:g}",
-        "release_fmp",
-        config="fmp_release",
-        spends=True,
-        in_private_nbest=f"{r.exp}/nbest_test",
-        in_private_timeline=f"{r.exp}/timeline_test.jsonl",
-        in_public_lm=lm,
-        out_release=f"{r.exp}/marginals.safetensors",
-        out_privacy=privacy,
-        set={"data": f"{r.people}/test", "unit": "user", **fmp, "epsilon": o.epsilon},
-    )
-    r.stage(
-        16,
-        "personalized",
-        "rescore_fmp",
-        config="fmp",
-        device=True,
-        **inputs["test"],
-        in_choice=choice,
-        in_release=release,
-        out_scores=scores,
-        out_run=personalized.path("run", "run_test.json"),
-        set=fmp,
-    )
-    select_best(
-        r,
-        16,
-        "test by personalized",
-        f"{r.exp}/nbest_test",
-        s.scored,
-        f"{personalized.folder}/decode_test",
-        scores=[classes.replace("ROLE", "test"), scores],
-        weights=weights,
-    )
+    release = r.stage(15, f"releases of unigrams, epsilon {o.epsilon:g}", "release_fmp",
+                      config="fmp_release", spends=True, in_private_nbest=f"{r.exp}/nbest_test",
+                      in_private_timeline=f"{r.exp}/timeline_test.jsonl", in_public_lm=lm,
+                      out_release=f"{r.exp}/marginals.safetensors", out_privacy=privacy,
+                      set={"data": f"{r.people}/test", "unit": "user", **fmp, "epsilon": o.epsilon})
+    r.stage(16, "personalized", "rescore_fmp", config="fmp", device=True, **inputs["test"],
+            in_choice=choice, in_release=release, out_scores=scores,
+            out_run=personalized.path("run", "run_test.json"), set=fmp)
+    select_best(r, 16, "test by personalized", f"{r.exp}/nbest_test", s.scored,
+                f"{personalized.folder}/decode_test",
+                scores=[classes.replace("ROLE", "test"), scores], weights=weights)
     r.about("timeline", "users").add("timeline", f"{r.exp}/timeline_test.jsonl")
     r.about("lambda", "lambda of personalization").add("weights", choice)

@@ -33,8 +33,7 @@ def evaluate_confidence(
     """NCE, ECE and AUC of confidences, each system compared with the ``baselines``."""
     r.about("confidence", "word confidences").add("confidence", out)
     r.stage(number, "quality of the confidences", "evaluate_confidence",
-            config="evaluate_confidence",
-            in_nbest=nbest, in_manifests=manifests, out_dir=out,
+            config="evaluate_confidence", in_nbest=nbest, in_manifests=manifests, out_dir=out,
             set={"baselines": baselines})
 
 
@@ -44,9 +43,8 @@ def posterior_confidences(r: Recipe, first: FirstPass, lm_scores: list[str]) -> 
     scores = {role: [path.replace("ROLE", role) for path in lm_scores] for role in ("dev", "test")}
     for model in ("own", "network"):
         train_confidence(r, 15, f"confidences, {model}, learned on dev", f"{r.exp}/nbest_dev",
-                         manifests,
-                         f"{exp}/models/{model}", in_scores=scores["dev"], in_weights=first.weights,
-                         set={"classifier": model})
+                         manifests, f"{exp}/models/{model}", in_scores=scores["dev"],
+                         in_weights=first.weights, set={"classifier": model})
     systems = {
         "posterior": ("own", False),
         "posterior_calibrated": ("own", True),

@@ -20,12 +20,11 @@ class Data:
 def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> None:
     """Stage 0: the corpus's manifests, checked."""
     d, words = r.data, dict(word.split("=", 1) for word in r.data.corpus_options)
-    r.stage(
-        0, title, "prepare_corpus", in_definition=r.corpus.definition, raw_corpus=d.corpus_dir,
-        raw_lm_text=d.lm_text, raw_lexicon=d.lexicon, out_dir=manifests, config=r.corpus.conf_name,
-        set={**words, **{name: value or None for name, value in r.own.items()}, **settings},
-        num_jobs=True,
-    )
+    r.stage(0, title, "prepare_corpus", in_definition=r.corpus.definition, raw_corpus=d.corpus_dir,
+            raw_lm_text=d.lm_text, raw_lexicon=d.lexicon, out_dir=manifests,
+            config=r.corpus.conf_name,
+            set={**words, **{name: value or None for name, value in r.own.items()}, **settings},
+            num_jobs=True)
 
 
 def prepare_data(
@@ -43,9 +42,8 @@ def prepare_data(
     feats = f"data/feats_{d.feature}"
     if speech:
         r.stage(1, f"{d.feature} features", "compute_features", in_manifests=manifests,
-                out_dir=feats,
-                config="features", set={"kind": d.feature, "speed_perturb": d.speed_perturb},
-                num_jobs=True)
+                out_dir=feats, config="features",
+                set={"kind": d.feature, "speed_perturb": d.speed_perturb}, num_jobs=True)
     if make_lang:
         prepare_lang(r, 2, f"lang directory of {d.token_type} tokens", lang, in_manifests=manifests,
                      in_public_lists=r.corpus.vocabulary_lists, **(lang_flags or {}))

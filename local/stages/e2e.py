@@ -44,8 +44,7 @@ class E2e:
     Attributes:
         private, public, pool: features folders; only ``private`` is protected.
         base: folder of models without a claim; ``tuned``: of those that depend on ``--init``.
-        decoded: systems to decode, each with its model, the model's folder, and settings for
-        ``decode_e2e``.
+        decoded: systems to decode: each with its architecture, its model's folder and settings.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
     """
 
@@ -93,8 +92,7 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     d = r.data
     if d.token_type == "phone":
         r.refuse("--token-type", "char or bpe_N: no graph joins these models' tokens to words",
-                 "phone",
-                 "add --token-type char")
+                 "phone", "add --token-type char")
     data = prepare_data(r, lang_name=f"{d.token_type}_public", make_lang=False)
     public_feats: Path | str | None = o.public_feats
     if o.public_corpus and public_feats is None:
@@ -103,15 +101,13 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
         if "/" not in definition:
             definition = str(r.root / f"privasr_k2/corpora/{definition}.py")
         r.stage(1, "manifests of the public corpus", "prepare_corpus", in_definition=definition,
-                raw_corpus=o.public_dir,
-                out_dir="data/public/manifests", num_jobs=True,
+                raw_corpus=o.public_dir, out_dir="data/public/manifests", num_jobs=True,
                 config=r.corpus_config(o.public_corpus, o.public_conf or r.corpus.conf))
-        public_feats = r.stage(
-            1, f"{feature} features of the public corpus", "compute_features",
-            in_manifests="data/public/manifests",
-            out_dir=f"data/public/feats_{feature}", config="features", num_jobs=True,
-            set={"kind": feature, "speed_perturb": d.speed_perturb},
-        )
+        public_feats = r.stage(1, f"{feature} features of the public corpus", "compute_features",
+                               in_manifests="data/public/manifests",
+                               out_dir=f"data/public/feats_{feature}", config="features",
+                               num_jobs=True,
+                               set={"kind": feature, "speed_perturb": d.speed_perturb})
     sides = r.stage(2, "split speakers", "split_speech", config="split_speech", in_feats=data.feats,
                     in_public_train=public_feats, out_dir=f"data/sides_{d.feature}")
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
@@ -119,11 +115,9 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     base = f"exp/e2e_{d.token_type}"
     scratch = "_scratch" if o.init == "scratch" else ""
     r.about("sides", "speakers by side").add("sides", f"{sides}/sides.json")
-    return E2e(
-        data, sides, data.lang, base, base + scratch,
-        f"exp/dpsgd_{d.token_type}_{o.privacy_unit}{scratch}",
-        protects=f"each {o.privacy_unit} of {r.people}/train",
-    )
+    return E2e(data, sides, data.lang, base, base + scratch,
+               f"exp/dpsgd_{d.token_type}_{o.privacy_unit}{scratch}",
+               protects=f"each {o.privacy_unit} of {r.people}/train")
 
 
 def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
@@ -136,9 +130,8 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
                      in_feats=e.public,
                      in_lang=e.lang, out_dir=f"{folder}/am", set={"epochs": o.public_epochs})
         r.stage(4, f"decode dev, public {model}", "decode", jobs=r.run.nj, device=True,
-                config="decode_e2e",
-                in_model=am, in_feats=e.data.feats, out_hyps=f"{folder}/decode_dev/JOB.jsonl",
-                set={"role": "dev"})
+                config="decode_e2e", in_model=am, in_feats=e.data.feats,
+                out_hyps=f"{folder}/decode_dev/JOB.jsonl", set={"role": "dev"})
         r.stage(4, f"insertion penalty of {model}, chosen on dev", "tune_weights",
                 in_hyps=f"{folder}/decode_dev",
                 in_manifests=e.data.manifests, out_weights=f"{e.base}/{model}/weights.json")
@@ -149,9 +142,8 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
             folder=f"{e.tuned}/{model}/nonprivate",
             compare_with=[e.public_model[model]], model=model)
         am = r.stage(5, f"{model} of all private data", "train_am", train=True,
-                     config=am_config(o, model),
-                     in_feats=e.private, in_lang=e.lang, in_init=public_init(o, e, model),
-                     out_dir=f"{system.folder}/am",
+                     config=am_config(o, model), in_feats=e.private, in_lang=e.lang,
+                     in_init=public_init(o, e, model), out_dir=f"{system.folder}/am",
                      set={"epochs": o.private_epochs})
         e.decoded.append((system, model, am, {}))
 
@@ -168,35 +160,27 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
         for epsilon in epsilons:
             name = shown(epsilon)
             claims = epsilon < inf
-            system = r.system(
-                f"{model}/dpsgd_{name}", label=f"DP-SGD, epsilon {name}", method="dpsgd",
-                folder=f"{e.dpsgd_exp}/{model}/dpsgd_{name}", compare_with=[e.public_model[model]],
-                public=e.public_model[model], not_private=e.not_private[model],
-                protects=e.protects if claims else "", headline=claims, model=model,
-                epsilon=epsilon,
-            )
+            system = r.system(f"{model}/dpsgd_{name}", label=f"DP-SGD, epsilon {name}",
+                              method="dpsgd", folder=f"{e.dpsgd_exp}/{model}/dpsgd_{name}",
+                              compare_with=[e.public_model[model]], public=e.public_model[model],
+                              not_private=e.not_private[model],
+                              protects=e.protects if claims else "", headline=claims, model=model,
+                              epsilon=epsilon)
             e.dpsgd[model, epsilon] = system
             data = {"data": f"{r.people}/train", "unit": o.privacy_unit, "delta": o.delta}
             data |= {"epsilon": epsilon} if claims else {}
-            am = r.stage(
-                6, f"DP-SGD, {model}, epsilon {name}", "train_dpsgd", train=True, config="dpsgd",
-                spends=claims,
-                in_private_feats=e.private, in_public_dev=e.public, in_lang=e.lang,
-                in_public_init=e.public_am(model), out_dir=f"{system.folder}/am",
-                out_privacy=system.path("privacy", "privacy.json") if claims else None,
-                set={**data, **scratch},
-            )
+            am = r.stage(6, f"DP-SGD, {model}, epsilon {name}", "train_dpsgd", train=True,
+                         config="dpsgd", spends=claims, in_private_feats=e.private,
+                         in_public_dev=e.public, in_lang=e.lang, in_public_init=e.public_am(model),
+                         out_dir=f"{system.folder}/am",
+                         out_privacy=system.path("privacy", "privacy.json") if claims else None,
+                         set={**data, **scratch})
             e.decoded.append((system, model, am, {}))
             if o.audit and claims:
-                r.stage(
-                    6, f"audit of DP-SGD, {model}, epsilon {name}", "audit", device=True,
-                    num_jobs=True,
-                    config=("dpsgd", "audit_dpsgd"), in_private_feats=e.private,
-                    in_public_dev=e.public,
-                    in_lang=e.lang, in_init=e.public_am(model),
-                    out_audit=system.path("audit", "audit.json"),
-                    set={**data, **scratch},
-                )
+                r.stage(6, f"audit of DP-SGD, {model}, epsilon {name}", "audit", device=True,
+                        num_jobs=True, config=("dpsgd", "audit_dpsgd"), in_private_feats=e.private,
+                        in_public_dev=e.public, in_lang=e.lang, in_init=e.public_am(model),
+                        out_audit=system.path("audit", "audit.json"), set={**data, **scratch})
 
 
 def decode_all(r: Recipe, e: E2e, number: int) -> None:
@@ -204,10 +188,8 @@ def decode_all(r: Recipe, e: E2e, number: int) -> None:
     for system, model, am, settings in e.decoded:
         weights = f"{e.base}/{model}/weights.json"
         r.stage(number, f"decode test, {system.name}", "decode", jobs=r.run.nj, device=True,
-                config="decode_e2e",
-                in_model=am, in_feats=e.data.feats, in_weights=weights,
-                out_hyps=f"{system.folder}/decode_test/JOB.jsonl",
-                set={"role": "test", **settings})
+                config="decode_e2e", in_model=am, in_feats=e.data.feats, in_weights=weights,
+                out_hyps=f"{system.folder}/decode_test/JOB.jsonl", set={"role": "test", **settings})
         r.stage(number, f"score {system.name}", "wer", config="wer",
                 in_hyps=f"{system.folder}/decode_test",
                 in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,

@@ -35,9 +35,8 @@ class FirstPass:
     """One decoding graph with its acoustic model.
 
     Attributes:
-        exp: the folder of the first pass; weights, decode_dev and decode_test stand in it.
-        name: what tells it from first passes with other options, for folders of recipes that build
-        on it.
+        exp: its folder, with weights, decode_dev and decode_test.
+        name: tells it from first passes with other options, in names of folders.
     """
 
     data: Data
@@ -79,10 +78,8 @@ def choose_am(r: Recipe, o: AmOptions) -> Am:
         encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
         return Am(f"{encoder}_{token_type}", token_type, {})
     if o.am_tokens is None:
-        r.refuse(
-            "--am-model", "--am-tokens with it", "none",
-            "give the tokens.txt of the model: --am-tokens FILE"
-        )
+        r.refuse("--am-model", "--am-tokens with it", "none",
+                 "give the tokens.txt of the model: --am-tokens FILE")
     flags = {"raw_tokens": o.am_tokens, "raw_bpe_model": o.am_bpe}
     return Am(f"{model.stem}_{token_type}", f"{token_type}_{model.stem}", flags)
 
@@ -91,15 +88,11 @@ def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
     """Stage 5."""
     if o.am_model is not None:
         return r.stage(5, "imported acoustic model", "import_external", raw_model=o.am_model,
-                       raw_tokens=o.am_tokens,
-                       out_dir=am.folder)
+                       raw_tokens=o.am_tokens, out_dir=am.folder)
     encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
-    return r.stage(
-        5, f"acoustic model, {encoder}", "train_am", train=True, config="am_ctc",
-        in_feats=data.feats,
-        in_lang=f"{data.lang}/spoken", out_dir=am.folder,
-        set={"encoder.kind": encoder, "max_duration": o.max_duration, "avg": o.avg},
-    )
+    return r.stage(5, f"acoustic model, {encoder}", "train_am", train=True, config="am_ctc",
+                   in_feats=data.feats, in_lang=f"{data.lang}/spoken", out_dir=am.folder,
+                   set={"encoder.kind": encoder, "max_duration": o.max_duration, "avg": o.avg})
 
 
 def backend(r: Recipe) -> str | None:
@@ -110,12 +103,10 @@ def backend(r: Recipe) -> str | None:
 def decode(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, *,
            tuned: bool) -> str:
     """Decode a role with the first pass's graph: over a grid of weights, or with tuned ones."""
-    return r.stage(
-        number, title, "decode", jobs=r.run.nj, device=True, config="decode", in_model=first.am,
-        in_graph=first.graph, in_weights=first.weights if tuned else None,
-        in_feats=first.data.feats,
-        out_hyps=f"{out}/JOB.jsonl", set={"role": role, "backend": backend(r)},
-    )
+    return r.stage(number, title, "decode", jobs=r.run.nj, device=True, config="decode",
+                   in_model=first.am, in_graph=first.graph,
+                   in_weights=first.weights if tuned else None, in_feats=first.data.feats,
+                   out_hyps=f"{out}/JOB.jsonl", set={"role": role, "backend": backend(r)})
 
 
 def tune_weights(r: Recipe, number: int, title: str, first: FirstPass) -> str:
@@ -133,8 +124,7 @@ def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
                  in_lang=data.lang, raw_arpa=r.data.arpa,
                  out_lm=f"data/lm/{data.lang_name}.arpa.gz")
     graph = r.stage(4, "decoding graph", "compile_graph", config="graph", in_lang=data.lang,
-                    in_lm=lm,
-                    out_dir=f"data/graph_{data.lang_name}")
+                    in_lm=lm, out_dir=f"data/graph_{data.lang_name}")
     model = train_acoustic_model(r, o, am, data)
     first = FirstPass(data, model, lm, graph, f"{am.exp}{suffix}", f"{am.name}{suffix}")
     decode(r, 6, "decode dev over a grid of weights", first, "dev", f"{first.exp}/decode_dev",

@@ -60,48 +60,21 @@ class Marginals:
         r, exp, roles, settings = self.r, self.r.exp, ("dev", "test"), {"client": self.o.client}
         if self.first is None:
             for role in roles:
-                r.stage(
-                    11,
-                    f"clients of {role}, text",
-                    "prepare_fmp",
-                    config="fmp_timeline",
-                    in_text=f"{self.data.manifests}/cuts_{role}.jsonl.gz",
-                    out_nbest=f"{exp}/nbest_{role}/1.jsonl",
-                    out_timeline=f"{exp}/timeline_{role}.jsonl",
-                    set=settings,
-                )
+                r.stage(11, f"clients of {role}, text", "prepare_fmp", config="fmp_timeline",
+                        in_text=f"{self.data.manifests}/cuts_{role}.jsonl.gz",
+                        out_nbest=f"{exp}/nbest_{role}/1.jsonl",
+                        out_timeline=f"{exp}/timeline_{role}.jsonl", set=settings)
             return
         for role in roles:
-            nbest_lists(
-                r,
-                10,
-                f"N-best lists of {role}",
-                self.first,
-                role,
-                f"{exp}/nbest_{role}",
-                num_paths=self.o.nbest,
-            )
+            nbest_lists(r, 10, f"N-best lists of {role}", self.first, role, f"{exp}/nbest_{role}",
+                        num_paths=self.o.nbest)
         for role in roles:
-            r.stage(
-                11,
-                f"clients of {role}",
-                "prepare_fmp",
-                config="fmp_timeline",
-                in_manifests=self.data.manifests,
-                in_nbest=f"{exp}/nbest_{role}",
-                out_timeline=f"{exp}/timeline_{role}.jsonl",
-                set=settings,
-            )
+            r.stage(11, f"clients of {role}", "prepare_fmp", config="fmp_timeline",
+                    in_manifests=self.data.manifests, in_nbest=f"{exp}/nbest_{role}",
+                    out_timeline=f"{exp}/timeline_{role}.jsonl", set=settings)
             for name, lm in (("ngram", self.first.lm), ("transformer", self.lm)):
-                score_words(
-                    r,
-                    11,
-                    f"words of {role} by {name}",
-                    f"{exp}/nbest_{role}",
-                    lm,
-                    name,
-                    self._scores(name, role),
-                )
+                score_words(r, 11, f"words of {role} by {name}", f"{exp}/nbest_{role}", lm, name,
+                            self._scores(name, role))
 
     def tune(self) -> tuple[str, str]:
         """Stage 12: lambda chosen on the clients of dev; in speech a grid of all weights, too."""
@@ -110,137 +83,72 @@ class Marginals:
             even = {"interpolation": "log_linear", "steps": 0} if self.o.mix == "preset" else {}
             about = r.about("rescoring", "LMs without adaptation")
             weights = about.path("weights", "rescoring.json")
-            r.stage(
-                12,
-                "weights of the LMs without adaptation, chosen on dev",
-                "tune_weights",
-                config="rescore",
-                in_nbest=f"{r.exp}/nbest_dev",
-                in_scores=[self._scores("ngram", "dev"), self._scores("transformer", "dev")],
-                in_manifests=self.data.manifests,
-                out_weights=weights,
-                set=even,
-            )
-            others = {
-                "in_scores": self._scores("ngram", "dev"),
-                "in_weights": weights,
-                "in_manifests": self.data.manifests,
-            }
+            r.stage(12, "weights of the LMs without adaptation, chosen on dev", "tune_weights",
+                    config="rescore", in_nbest=f"{r.exp}/nbest_dev",
+                    in_scores=[self._scores("ngram", "dev"), self._scores("transformer", "dev")],
+                    in_manifests=self.data.manifests, out_weights=weights, set=even)
+            others = {"in_scores": self._scores("ngram", "dev"), "in_weights": weights,
+                      "in_manifests": self.data.manifests}
         settings = {"rounds": self.most_rounds, **self.form}
-        lam = r.stage(
-            12,
-            "lambda, chosen on clients of dev",
-            "rescore_fmp",
-            device=True,
-            config="fmp",
-            **self._inputs("dev"),
-            **others,
-            set=settings,
-            out_choice=r.about("lambda", "all systems").path("weights", "lambda.json"),
-        )
+        lam = r.stage(12, "lambda, chosen on clients of dev", "rescore_fmp", device=True,
+                      config="fmp", **self._inputs("dev"), **others, set=settings,
+                      out_choice=r.about("lambda", "all systems").path("weights", "lambda.json"))
         if self.first is None:  # text has one hypothesis
             return lam, lam
-        return lam, r.stage(
-            12,
-            "alpha, beta, bandwidth and lambda, chosen on clients of dev",
-            "rescore_fmp",
-            device=True,
-            config=("fmp", "fmp_tune"),
-            **self._inputs("dev"),
-            **others,
-            out_choice=f"{r.exp}/grid.json",
-            set=settings,
-        )
+        return lam, r.stage(12, "alpha, beta, bandwidth and lambda, chosen on clients of dev",
+                            "rescore_fmp", device=True, config=("fmp", "fmp_tune"),
+                            **self._inputs("dev"), **others, out_choice=f"{r.exp}/grid.json",
+                            set=settings)
 
     def release(self, name: str, config: str, **settings: Any) -> str:
         """Stage 13: the global marginals of the test clients, released once."""
         u = self.background if config == "fmp_published" else None
         folder = f"{self.r.exp}/{name}"
         return self.r.stage(
-            13,
-            f"release {name}",
-            "release_fmp",
-            config=config,
-            spends=True,
+            13, f"release {name}", "release_fmp", config=config, spends=True,
             in_private_nbest=f"{self.r.exp}/nbest_test",
-            in_private_timeline=f"{self.r.exp}/timeline_test.jsonl",
-            in_public_lm=self.lm,
-            in_public_background=u,
-            out_release=f"{folder}/marginals.safetensors",
-            out_privacy=f"{folder}/privacy.json",
-            set={
-                "data": f"{self.r.people}/test",
-                "rounds": self.most_rounds,
-                "kernel_bandwidth": 0.1,
-                **settings,
-            },
+            in_private_timeline=f"{self.r.exp}/timeline_test.jsonl", in_public_lm=self.lm,
+            in_public_background=u, out_release=f"{folder}/marginals.safetensors",
+            out_privacy=f"{folder}/privacy.json", set={"data": f"{self.r.people}/test",
+                                                       "rounds": self.most_rounds,
+                                                       "kernel_bandwidth": 0.1, **settings}
         )
 
     def run(self) -> None:
         """Stages 14 and 15: each system scores the N-best lists, chooses, and is scored."""
         r, scores = self.r, {}
-        for one in self.runs:
-            name, folder = one.system.name, one.system.folder
+        for run in self.runs:
+            name, folder = run.system.name, run.system.folder
             scores[name] = r.stage(
-                14,
-                name,
-                "rescore_fmp",
-                device=True,
-                config="fmp",
-                **self._inputs("test"),
-                in_choice=one.lam,
-                in_release=one.release,
+                14, name, "rescore_fmp", device=True, config="fmp", **self._inputs("test"),
+                in_choice=run.lam, in_release=run.release,
                 out_scores=f"{folder}/lm_scores/test.safetensors",
-                out_run=one.system.path("run", "run_test.json"),
-                set={**self.form, **one.settings},
-            )
-        for one in self.runs if self.first is not None else ():
+                out_run=run.system.path("run", "run_test.json"), set={**self.form, **run.settings})
+        for run in self.runs if self.first is not None else ():
             assert self.first is not None
-            name, folder = one.system.name, one.system.folder
-            hyps = select_best(
-                r,
-                15,
-                f"{name}: test",
-                f"{r.exp}/nbest_test",
-                self.data.manifests,
-                f"{folder}/decode_test",
-                scores=[self._scores("ngram", "test"), scores[name]],
-                weights=f"{r.exp}/rescoring.json",
-            )
-            score(
-                r,
-                15,
-                f"{name}: score",
-                hyps=hyps,
-                out=one.system.path("score_test"),
-                first=self.first,
-            )
+            name, folder = run.system.name, run.system.folder
+            hyps = select_best(r, 15, f"{name}: test", f"{r.exp}/nbest_test", self.data.manifests,
+                               f"{folder}/decode_test",
+                               scores=[self._scores("ngram", "test"), scores[name]],
+                               weights=f"{r.exp}/rescoring.json")
+            score(r, 15, f"{name}: score", hyps=hyps, out=run.system.path("score_test"),
+                  first=self.first)
 
     def audit(self, unit: str) -> None:
         """Stage 16: the largest epsilon that an attack on the release can show."""
         out = self.r.about("audit", f"release for each {unit}").path("audit", "audit.json")
-        self.r.stage(
-            16,
-            "audit of the release",
-            "audit",
-            config=("fmp_release", "fmp_audit"),
-            in_nbest=f"{self.r.exp}/nbest_test",
-            in_timeline=f"{self.r.exp}/timeline_test.jsonl",
-            in_lm=self.lm,
-            out_audit=out,
-            set={"data": f"{self.r.people}/test", "rounds": self.most_rounds, "unit": unit},
-        )
+        self.r.stage(16, "audit of the release", "audit", config=("fmp_release", "fmp_audit"),
+                     in_nbest=f"{self.r.exp}/nbest_test",
+                     in_timeline=f"{self.r.exp}/timeline_test.jsonl", in_lm=self.lm, out_audit=out,
+                     set={"data": f"{self.r.people}/test", "rounds": self.most_rounds,
+                          "unit": unit})
 
     def _scores(self, name: str, role: str) -> str:
         return f"{self.r.exp}/lm_scores/{name}_{role}.safetensors"
 
     def _inputs(self, role: str) -> dict[str, str | None]:
-        """What tune_fmp and run_fmp read."""
+        """What rescore_fmp reads."""
         plain = None if self.first is None else self._scores("transformer", role)
-        return {
-            "in_nbest": f"{self.r.exp}/nbest_{role}",
-            "in_timeline": f"{self.r.exp}/timeline_{role}.jsonl",
-            "in_lm": self.lm,
-            "in_background": self.background,
-            "in_plain": plain,
-        }
+        return {"in_nbest": f"{self.r.exp}/nbest_{role}",
+                "in_timeline": f"{self.r.exp}/timeline_{role}.jsonl", "in_lm": self.lm,
+                "in_background": self.background, "in_plain": plain}

@@ -86,14 +86,12 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
     out = teachers_folder(r, model, number)
     if o.heads:
         r.stage(7, f"{number} teachers as heads, {model}", "train_heads", train=True,
-                config="heads",
-                in_shards=shards(o, number), in_model=e.public_am(model), in_lang=e.lang,
-                out_dir=out)
+                config="heads", in_shards=shards(o, number), in_model=e.public_am(model),
+                in_lang=e.lang, out_dir=out)
     else:
         r.stage(7, f"{number} teachers, {model}", "train_am", array=number, train=True,
                 config=am_config(o, model), in_feats=f"{shards(o, number)}/shard_JOB",
-                in_lang=e.lang,
-                in_init=public_init(o, e, model), out_dir=f"{out}/JOB",
+                in_lang=e.lang, in_init=public_init(o, e, model), out_dir=f"{out}/JOB",
                 set={"epochs": o.private_epochs})
     for k in range(1, min(number, o.score_teachers) + 1):
         system = r.system(f"{model}/teacher_{number}_{k}", label=f"teacher {k} of {number}",
@@ -108,11 +106,9 @@ def propose(r: Recipe, o: Any, e: E2e) -> None:
     for model in o.models:
         folder = f"{e.base}/{model}/public"
         r.stage(8, f"N-best lists of the pool, public {model}", "decode", jobs=r.run.nj,
-                device=True,
-                config="decode_e2e", in_model=e.public_am(model), in_feats=e.pool,
+                device=True, config="decode_e2e", in_model=e.public_am(model), in_feats=e.pool,
                 out_hyps=f"{folder}/decode_pool/JOB.jsonl",
-                out_nbest=f"{nbest(e, model)}/JOB.jsonl",
-                set={"role": "pool"})
+                out_nbest=f"{nbest(e, model)}/JOB.jsonl", set={"role": "pool"})
 
 
 def nbest(e: E2e, model: str) -> str:
@@ -196,12 +192,10 @@ class Releases:
             if o.vote == "token":
                 public = e.public_am(release.model) if o.public_threshold is not None else None
                 r.stage(10, title, "vote_tokens", config=("pate", "vote_tokens"), device=True,
-                        num_jobs=True,
-                        spends=release.claims,
+                        num_jobs=True, spends=release.claims,
                         in_private_teachers=teachers_folder(r, release.model, release.teachers),
                         in_private_shards=shards(o, release.teachers), in_public_feats=e.pool,
-                        in_public_model=public,
-                        out_dir=out, out_privacy=privacy,
+                        in_public_model=public, out_dir=out, out_privacy=privacy,
                         set={**release.settings, "public_threshold": o.public_threshold,
                              "top_k": o.top_k})
             else:
@@ -212,8 +206,7 @@ class Releases:
                         in_public_nbest=nbest(e, release.model) if o.vote == "utterance" else None,
                         out_dir=out, out_privacy=privacy, set=release.settings)
             if o.audit and release.claims:
-                r.stage(10, f"audit of labels, {release.system.name}", "audit",
-                        config="audit_pate",
+                r.stage(10, f"audit of labels, {release.system.name}", "audit", config="audit_pate",
                         in_labels=out, out_audit=release.system.path("audit", "audit.json"))
 
     def train_students(self) -> None:

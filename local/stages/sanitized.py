@@ -11,12 +11,7 @@ from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Matches, Share, from_conf, option, path_option
 
 TAGGER = "(spacy|gazetteer|gold)"
-Taggers = Annotated[
-    str, Matches(f"({TAGGER}(,{TAGGER})*)?", "spacy, gazetteer or gold, several with commas")
-]
-
-
-#: What sanitized text hides.
+TAGGERS = Matches(f"({TAGGER}(,{TAGGER})*)?", "spacy, gazetteer or gold, several with commas")
 PROTECTS = "words of names that were found"
 
 
@@ -24,15 +19,13 @@ PROTECTS = "words of names that were found"
 class SanitizedOptions(AmOptions):
     """Options of recipes whose LMs are trained on sanitized text."""
 
-    keep_prob: Share | None = from_conf(
-        "sanitize.keep_prob", "probability that a word of a name is kept"
-    )
-    taggers: Taggers = option("", "who finds names (default: the corpus's annotation)")
+    keep_prob: Share | None = from_conf("sanitize.keep_prob",
+                                        "probability that a word of a name is kept")
+    taggers: Annotated[str, TAGGERS] = option(
+        "", "who finds names (default: the corpus's annotation)")
     gold: bool = option(False, "all names are annotated: taggers are measured by that")
     public_text: Path | None = path_option("annotated public text (CoNLL): its names are the lists")
-    public_names: Path | None = path_option(
-        "folder of public lists: per.txt org.txt loc.txt misc.txt"
-    )
+    public_names: Path | None = path_option("folder of lists: per.txt org.txt loc.txt misc.txt")
     lm_epochs: Count | None = option(None, "epochs of neural LMs (default: conf/lm_*.yaml)")
 
 
@@ -64,18 +57,16 @@ class Sanitized:
         return f"{self.parts}/{name}.jsonl.gz"
 
 
-def sanitize(
-    r: Recipe, o: SanitizedOptions, am: Am | None, percents: Sequence[float] = ()
-) -> Sanitized:
+def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None,
+             percents: Sequence[float] = ()) -> Sanitized:
     """Stages 0 to 6; without an acoustic model they are about text alone.
 
     Args:
         percents: sizes of the adaptation parts in per cent of the background's words.
     """
     if r.data.backend == "kaldi":
-        r.refuse(
-            "--backend kaldi", "k2, which alone decodes with graphs of names", "kaldi", "remove it"
-        )
+        r.refuse("--backend kaldi", "k2, which alone decodes with graphs of names", "kaldi",
+                 "remove it")
     texts = "data/manifests"
     if r.corpus.text_options:
         texts += "_text"
@@ -92,38 +83,16 @@ def sanitize(
         bpe = f"{data.lang}/bpe.model" if r.data.token_type.startswith("bpe_") else ""
         tokens = am.lang_flags or {"in_tokens": f"{data.lang}/tokens.txt", "in_bpe_model": bpe}
     privacy = f"{r.exp}/sanitized_text_privacy.json"
-    folder = r.stage(
-        6,
-        "sanitized text",
-        "sanitize_text",
-        config="sanitize",
-        spends=True,
-        in_private_text=f"{parts}/background.jsonl.gz",
-        in_public_lists=lists,
-        out_dir=f"{r.exp}/sanitized_text",
-        out_privacy=privacy,
-        set={"data": f"{r.people}/train", "keep_prob": o.keep_prob},
-    )
-    entities = r.stage(
-        6,
-        "names found and replaced",
-        "report_entities",
-        in_text=f"{parts}/background.jsonl.gz",
-        in_gold=annotated,
-        in_sanitized=folder,
-        in_privacy=privacy,
-        in_public_lists=lists,
-        in_scored=f"{parts}/test.jsonl.gz",
-        out_report=f"{r.exp}/entities.json",
-    )
-    release = r.system(
-        "sanitized_text",
-        label="sanitized text",
-        method="release",
-        folder=f"{r.exp}/sanitized_text",
-        protects=PROTECTS,
-        headline=True,
-    )
+    folder = r.stage(6, "sanitized text", "sanitize_text", config="sanitize", spends=True,
+                     in_private_text=f"{parts}/background.jsonl.gz", in_public_lists=lists,
+                     out_dir=f"{r.exp}/sanitized_text", out_privacy=privacy,
+                     set={"data": f"{r.people}/train", "keep_prob": o.keep_prob})
+    entities = r.stage(6, "names found and replaced", "report_entities",
+                       in_text=f"{parts}/background.jsonl.gz", in_gold=annotated,
+                       in_sanitized=folder, in_privacy=privacy, in_public_lists=lists,
+                       in_scored=f"{parts}/test.jsonl.gz", out_report=f"{r.exp}/entities.json")
+    release = r.system("sanitized_text", label="sanitized text", method="release",
+                       folder=f"{r.exp}/sanitized_text", protects=PROTECTS, headline=True)
     release.add("privacy", privacy)
     texts_of = r.about("text", "text", tagger=o.taggers or "gold")
     texts_of.add("texts", parts)
@@ -138,77 +107,37 @@ def public_lists(r: Recipe, o: SanitizedOptions) -> str:
         return str(o.public_names)
     if o.public_text is None:
         if not r.corpus.public_lists:
-            r.refuse(
-                f"recipe {r.name}",
-                "public lists of names",
-                f"none for {r.corpus.name}",
-                "give --public-text FOLDER (annotated text) or --public-names FOLDER",
-            )
+            r.refuse(f"recipe {r.name}", "public lists of names", f"none for {r.corpus.name}",
+                     "give --public-text FOLDER (annotated text) or --public-names FOLDER")
         return r.corpus.public_lists
-    tagged = r.stage(
-        0,
-        "names of public text, in four classes",
-        "tag_entities",
-        config="tag_entities",
-        raw_conll=o.public_text,
-        out_text="data/public/tagged.jsonl.gz",
-        set={"taggers": ["gold"]},
-    )
-    return r.stage(
-        0,
-        "public lists of names",
-        "make_name_lists",
-        config="name_lists",
-        in_tagged=tagged,
-        out_lists="data/public/lists",
-    )
+    tagged = r.stage(0, "names of public text, in four classes", "tag_entities",
+                     config="tag_entities", raw_conll=o.public_text,
+                     out_text="data/public/tagged.jsonl.gz", set={"taggers": ["gold"]})
+    return r.stage(0, "public lists of names", "make_name_lists", config="name_lists",
+                   in_tagged=tagged, out_lists="data/public/lists")
 
 
 def tagged_parts(
     r: Recipe, o: SanitizedOptions, data: Data, texts: str, lists: str, percents: Sequence[float]
 ) -> tuple[str, str, str, str]:
-    """Stages 3 and 4: names found in all text, which is cut into parts; no user is in two of them.
+    """Stages 3 and 4: names found in all text, which is cut into parts of disjoint users.
 
     Returns:
-        Manifests of all text and those whose names are scored; the folder of the parts; and the
-        background
-        with the names that people annotated, empty where these are the ones that are sanitized.
+        Manifests of all text, and those whose names are scored; the folder of the parts; the
+        background with annotated names, empty where these are the names that are sanitized.
     """
-    parts, further, scored, annotated = (
-        "data/text_classlm",
-        r.corpus.further_text,
-        data.manifests,
-        "",
-    )
-    if not percents:
-        parts = "data/text_undivided"
+    parts = "data/text_classlm" if percents else "data/text_undivided"
+    further, scored, annotated = r.corpus.further_text, data.manifests, ""
     spoken = data.manifests if data.manifests != texts else ""
     folders = [texts, spoken] if spoken else [texts]
 
     def tag(title: str, taggers: Sequence[str], **flags: str | None) -> str:
-        return r.stage(
-            3,
-            title,
-            "tag_entities",
-            config="tag_entities",
-            **flags,
-            num_jobs=True,
-            in_definition=r.corpus.definition,
-            set={"taggers": taggers},
-        )
+        return r.stage(3, title, "tag_entities", config="tag_entities", **flags, num_jobs=True,
+                       in_definition=r.corpus.definition, set={"taggers": taggers})
 
     def split(title: str, manifests: str, text: str, out: str) -> str:
-        return r.stage(
-            4,
-            title,
-            "split_text",
-            config="split_text",
-            in_manifests=manifests,
-            in_text=text,
-            in_spoken=spoken,
-            out_dir=out,
-            set={"sizes": list(percents)},
-        )
+        return r.stage(4, title, "split_text", config="split_text", in_manifests=manifests,
+                       in_text=text, in_spoken=spoken, out_dir=out, set={"sizes": list(percents)})
 
     if o.taggers:
         known: dict[str, str | None] = {}
@@ -216,36 +145,18 @@ def tagged_parts(
             cased = "data/public/tagged.jsonl.gz" if lists == "data/public/lists" else None
             known = {"in_public_lists": lists, "in_public_cased": cased}
         for folder in folders:
-            tag(
-                f"names in {folder}",
-                o.taggers.split(","),
-                in_manifests=folder,
-                out_manifests=f"{folder}_tagged",
-                **known,
-            )
+            tag(f"names in {folder}", o.taggers.split(","), in_manifests=folder,
+                out_manifests=f"{folder}_tagged", **known)
         if further:
-            further = tag(
-                f"names in {Path(further).name}",
-                o.taggers.split(","),
-                in_text=further,
-                out_text="data/further_tagged.jsonl.gz",
-                **known,
-            )
+            further = tag(f"names in {Path(further).name}", o.taggers.split(","), in_text=further,
+                          out_text="data/further_tagged.jsonl.gz", **known)
         scored = f"{data.manifests}_tagged"
         if o.gold and o.taggers != "gold":
             for folder in folders:
-                tag(
-                    f"annotated names in {folder}",
-                    ["gold"],
-                    in_manifests=folder,
-                    out_manifests=f"{folder}_gold",
-                )
-            gold = split(
-                "the same parts with annotated names",
-                f"{texts}_gold",
-                r.corpus.further_text,
-                f"{parts}_gold",
-            )
+                tag(f"annotated names in {folder}", ["gold"], in_manifests=folder,
+                    out_manifests=f"{folder}_gold")
+            gold = split("the same parts with annotated names", f"{texts}_gold",
+                         r.corpus.further_text, f"{parts}_gold")
             annotated, scored = f"{gold}/background.jsonl.gz", f"{data.manifests}_gold"
         texts += "_tagged"
     split("background, adaptation, dev and test text", texts, further, parts)
@@ -256,14 +167,5 @@ def text_lang(
     r: Recipe, s: Sanitized, title: str, lang: str, texts: Sequence[str], *, all_words: bool
 ) -> str:
     """Stage 8: the lang directory of texts and public lists; ``all_words``: of the corpus, too."""
-    return prepare_lang(
-        r,
-        8,
-        title,
-        lang,
-        in_manifests=s.texts,
-        in_further_text=texts,
-        in_public_lists=s.public_lists,
-        **s.tokens,
-        set={"corpus_words": all_words},
-    )
+    return prepare_lang(r, 8, title, lang, in_manifests=s.texts, in_further_text=texts,
+                        in_public_lists=s.public_lists, **s.tokens, set={"corpus_words": all_words})

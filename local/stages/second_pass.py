@@ -13,24 +13,19 @@ def nbest_lists(
     r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, **settings: Any
 ) -> str:
     """The folder of N-best lists of a role, from the first pass's graph."""
-    r.stage(
-        number, title, "decode", jobs=r.run.nj, device=True, config=("decode", "nbest"),
-        in_model=first.am, in_graph=first.graph, in_weights=first.weights,
-        in_feats=first.data.feats,
-        in_lang=first.data.lang, out_nbest=f"{out}/JOB.jsonl",
-        set={"backend": "k2", "role": role, **settings},
-    )
+    r.stage(number, title, "decode", jobs=r.run.nj, device=True, config=("decode", "nbest"),
+            in_model=first.am, in_graph=first.graph, in_weights=first.weights,
+            in_feats=first.data.feats, in_lang=first.data.lang, out_nbest=f"{out}/JOB.jsonl",
+            set={"backend": "k2", "role": role, **settings})
     return out
 
 
 def lattices(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str) -> str:
     """The folder of lattices of a role, from the first pass's graph."""
-    r.stage(
-        number, title, "decode", jobs=r.run.nj, device=True, config=("decode", "lattices"),
-        in_model=first.am, in_graph=first.graph, in_weights=first.weights,
-        in_feats=first.data.feats,
-        out_lattices=f"{out}/JOB.safetensors", set={"backend": "k2", "role": role},
-    )
+    r.stage(number, title, "decode", jobs=r.run.nj, device=True, config=("decode", "lattices"),
+            in_model=first.am, in_graph=first.graph, in_weights=first.weights,
+            in_feats=first.data.feats, out_lattices=f"{out}/JOB.safetensors",
+            set={"backend": "k2", "role": role})
     return out
 
 
@@ -47,8 +42,7 @@ def score_words(r: Recipe, number: int, title: str, nbest: str, lm: str, name: s
                 out: str) -> str:
     """The log-probability of every word of N-best lists by an LM."""
     return r.stage(number, title, "lm_scores", device=True, config="lm_scores", in_nbest=nbest,
-                   in_lm=lm,
-                   out_scores=out, set={"name": name})
+                   in_lm=lm, out_scores=out, set={"name": name})
 
 
 def score_roles(r: Recipe, number: int, title: str, nbest: str, lm: str, name: str,
@@ -66,8 +60,7 @@ def select_best(
     weights: str = "",
 ) -> str:
     """The best hypothesis of each list by weighted scores, or, without scores, by errors."""
-    r.stage(number, title, "select_nbest", in_nbest=nbest, in_scores=scores,
-            in_manifests=manifests,
+    r.stage(number, title, "select_nbest", in_nbest=nbest, in_scores=scores, in_manifests=manifests,
             in_weights=weights, out_hyps=f"{out}/1.jsonl")
     return out
 
@@ -81,15 +74,12 @@ def rescore(
     Returns:
         The file with the weights.
     """
-    weights = r.stage(
-        number, f"weights of {system.name}, chosen on dev", "tune_weights", config="rescore",
-        in_nbest=nbest.replace("ROLE", "dev"),
-        in_scores=[one.replace("ROLE", "dev") for one in scores],
-        in_manifests=manifests, out_weights=system.path("weights", "rescoring.json"),
-    )
+    weights = r.stage(number, f"weights of {system.name}, chosen on dev", "tune_weights",
+                      config="rescore", in_nbest=nbest.replace("ROLE", "dev"),
+                      in_scores=[path.replace("ROLE", "dev") for path in scores],
+                      in_manifests=manifests, out_weights=system.path("weights", "rescoring.json"))
     for role in roles:
         select_best(r, number, f"{role} by {system.name}", nbest.replace("ROLE", role), manifests,
                     f"{system.folder}/decode_{role}",
-                    scores=[one.replace("ROLE", role) for one in scores],
-                    weights=weights)
+                    scores=[path.replace("ROLE", role) for path in scores], weights=weights)
     return weights

@@ -1,9 +1,8 @@
 """The speller of LAS and of hybrid models: an LSTM that attends to the encoder's frames.
 
-Chan, Jaitly, Le and Vinyals (2016), "Listen, attend and spell", section 2.2; the energies are those
-of Chorowski, Bahdanau, Serdyuk, Cho and Bengio (2015), "Attention-based models for speech
-recognition", eq. 9, which also see where the last step looked: with some hours of speech LAS's own,
-content alone, finds no alignment. ``location_filters`` 0 leaves the location out.
+Chan et al. (2016), "Listen, attend and spell", section 2.2. Energies also see the last step's
+attention, as Chorowski et al. (2015), "Attention-based models for speech recognition", eq. 9:
+content alone finds no alignment with some hours of speech. ``location_filters`` 0: content alone.
 """
 
 from __future__ import annotations
@@ -18,47 +17,28 @@ from torch.nn import functional
 from privasr_k2.am.encoders.common import valid_frames
 from privasr_k2.am.shared_prefixes import SharedPrefixes
 from privasr_k2.am.steps import Prefixes
+from privasr_k2.constraints import Checked, Count, Natural, ShareBelowOne
 
 _MASKED = -1e4  # finite in half precision too, and exp() of it is 0
 
 
 @dataclass(frozen=True)
-class SpellerConfig:
-    """Numbers of a speller.
+class SpellerConfig(Checked):
+    """Numbers of a speller; ``conf/pate.yaml#am_las`` explains them."""
 
-    Attributes:
-        embedding: numbers that stand for a token.
-        dim: cells of an LSTM layer.
-        layers: LSTM layers.
-        attention: dimension in which states and frames are compared.
-        location_filters: filters over the last step's attention; 0 = none.
-        location_kernel: frames that a filter sees (odd).
-        dropout: share of embeddings and hidden units dropped, in [0, 1).
-        label_smoothing: share of the training target that is spread over all tokens, in [0, 1).
-    """
-
-    embedding: int
-    dim: int
-    layers: int
-    attention: int
-    location_filters: int
-    location_kernel: int
-    dropout: float
-    label_smoothing: float
+    embedding: Count
+    dim: Count
+    layers: Count
+    attention: Count
+    location_filters: Natural
+    location_kernel: Count
+    dropout: ShareBelowOne
+    label_smoothing: ShareBelowOne
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "dim", "layers", "attention"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"speller.{name} must be at least 1, got {getattr(self, name)}")
-        if self.location_filters < 0:
-            raise ValueError(
-                f"speller.location_filters must not be below 0, got {self.location_filters}"
-            )
-        if self.location_kernel < 1 or self.location_kernel % 2 == 0:
-            raise ValueError(f"speller.location_kernel must be odd, got {self.location_kernel}")
-        for name in ("dropout", "label_smoothing"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"speller.{name} must be in [0, 1), got {getattr(self, name)}")
+        super().__post_init__()
+        if self.location_kernel % 2 == 0:
+            raise ValueError(f"location_kernel must be odd, got {self.location_kernel}")
 
 
 class Frames(NamedTuple):
@@ -74,7 +54,7 @@ class Frames(NamedTuple):
 
 
 class State(NamedTuple):
-    """After a token: LSTM (N, L, D) twice, what was attended to (N, D'), and where (N, T)."""
+    """After a token: LSTM (N, L, D) twice, the context (N, D'), and the attention (N, T)."""
 
     hidden: Tensor
     cell: Tensor
@@ -87,7 +67,7 @@ class State(NamedTuple):
 
 
 class Attention(nn.Module):
-    """Where a state looks: additive energies of state, frames and the last step's weights."""
+    """Additive attention: energies of state, frames and the last step's weights."""
 
     def __init__(self, frame_dim: int, config: SpellerConfig) -> None:
         super().__init__()
@@ -103,39 +83,30 @@ class Attention(nn.Module):
             self.place = nn.Linear(config.location_filters, config.attention, bias=False)
 
     def forward(self, state: Tensor, frames: Frames, last: Tensor) -> tuple[Tensor, Tensor]:
-        """The context vector and the attention weights.
+        """(N, D') weighted sum of the frames' values, and (N, T) weights of sum 1.
 
         Args:
             state: (N, D) of the top layer.
             last: (N, T) weights of the step before.
-
-        Returns:
-            (N, D') the weighted sum of the frames' values, and (N, T) weights, which sum to 1.
         """
         compared = frames.keys + self.query(state).unsqueeze(1)
         if self.located:
             compared = compared + self.place(self.filters(last.unsqueeze(1)).transpose(1, 2))
-        energies = (
-            self.energy(torch.tanh(compared)).squeeze(2).masked_fill(frames.valid == 0, _MASKED)
-        )
-        weights = energies.softmax(dim=1)
+        energies = self.energy(torch.tanh(compared)).squeeze(2)
+        weights = energies.masked_fill(frames.valid == 0, _MASKED).softmax(dim=1)
         return torch.bmm(weights.unsqueeze(1), frames.values).squeeze(1), weights
 
 
 class Speller(nn.Module):
-    """Encoder outputs to log-probabilities of tokens; 0 is both the beginning and the end of a
-    sentence.
-    """
+    """Encoder outputs to log-probabilities of tokens; 0 is both beginning and end of a sentence."""
 
     def __init__(self, frame_dim: int, num_tokens: int, config: SpellerConfig) -> None:
         super().__init__()
         self.config, self.frame_dim = config, frame_dim
         self.embedding = nn.Embedding(num_tokens, config.embedding)
-        # One token a call: the next one's input is what was attended to. Opacus has a DPLSTM for
-        # it.
-        self.lstm = nn.LSTM(
-            config.embedding + frame_dim, config.dim, config.layers, batch_first=True
-        )
+        # nn.LSTM, one token a call: Opacus has a DPLSTM for it.
+        given = config.embedding + frame_dim
+        self.lstm = nn.LSTM(given, config.dim, config.layers, batch_first=True)
         self.attention = Attention(frame_dim, config)
         self.hidden = nn.Linear(config.dim + frame_dim, config.dim)
         self.output = nn.Linear(config.dim, num_tokens)
@@ -148,16 +119,15 @@ class Speller(nn.Module):
         return Frames(values, self.attention.key(values), valid)
 
     def begin(self, frames: Frames) -> State:
-        """The state before the first token: it looks at the first frame."""
+        """The state before the first token: attention to the first frame."""
         num, length = frames.valid.shape
         cells = frames.values.new_zeros(num, self.config.layers, self.config.dim)
         first = functional.one_hot(torch.zeros_like(frames.valid[:, 0], dtype=torch.int64), length)
-        return State(
-            cells, cells, frames.values.new_zeros(num, self.frame_dim), first.to(cells.dtype)
-        )
+        context = frames.values.new_zeros(num, self.frame_dim)
+        return State(cells, cells, context, first.to(cells.dtype))
 
     def read(self, state: State, embedded: Tensor, frames: Frames) -> tuple[State, Tensor]:
-        """The state after one more token (N, E), and (N, D + D') from which the next is told."""
+        """The state after one more token (N, E), and (N, D + D') that the next token depends on."""
         given = torch.cat((embedded, state.context), dim=1).unsqueeze(1)
         cells = (state.hidden.transpose(0, 1).contiguous(), state.cell.transpose(0, 1).contiguous())
         out, (hidden, cell) = self.lstm(given, cells)
@@ -169,29 +139,29 @@ class Speller(nn.Module):
         """(..., C) of the next token from what :meth:`read` gave."""
         return self.output(self.dropout(torch.tanh(self.hidden(seen)))).float().log_softmax(dim=-1)
 
+    def seen(self, encoded: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
+        """(N, U + 1, D + D') that the tokens and the end depend on."""
+        frames = self.frames(encoded, lengths)
+        state, seen = self.begin(frames), []
+        for token in self.dropout(self.embedding(functional.pad(targets, (1, 0)))).unbind(1):
+            state, here = self.read(state, token, frames)
+            seen.append(here)
+        return torch.stack(seen, dim=1)
+
     def forward(
         self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
     ) -> Tensor:
-        """Negative log-likelihood of every utterance's tokens and of its end.
+        """(N,) negative log-likelihood, in nats, of every utterance's tokens and its end.
 
-        While training, with label smoothing, it is that against the smoothed targets.
+        While training, with label smoothing, against the smoothed targets.
 
         Args:
             encoded: (N, T, D).
             lengths: (N,) true frames.
             targets: (N, U) token numbers from 1.
             target_lengths: (N,) true tokens.
-
-        Returns:
-            (N,) in nats.
         """
-        frames = self.frames(encoded, lengths)
-        embedded = self.dropout(self.embedding(functional.pad(targets, (1, 0))))
-        state, seen = self.begin(frames), []
-        for token in embedded.unbind(1):
-            state, here = self.read(state, token, frames)
-            seen.append(here)
-        log_probs = self.log_probs(torch.stack(seen, dim=1))  # (N, U + 1, C)
+        log_probs = self.log_probs(self.seen(encoded, lengths, targets))  # (N, U + 1, C)
         positions = torch.arange(log_probs.size(1), device=targets.device)
         inside = positions < target_lengths.unsqueeze(1)
         wanted = functional.pad(targets, (0, 1)) * inside
@@ -202,8 +172,7 @@ class Speller(nn.Module):
         return (losses * (positions <= target_lengths.unsqueeze(1))).sum(dim=1)
 
     def log_likelihoods(self, encoded: Tensor, lengths: Tensor, hyps: SharedPrefixes) -> Tensor:
-        """log P of the tokens and the end of M hypotheses: (M,) float64. Each distinct prefix is
-        read once.
+        """log P of the tokens and the end of M hypotheses: (M,) float64; each prefix is read once.
 
         Args:
             encoded: (N, T, D).
@@ -221,24 +190,17 @@ class Speller(nn.Module):
 
 
 class SpellerSteps:
-    """A :class:`privasr_k2.am.steps.Stepper` over a speller.
-
-    Args:
-        encoded: (N, T, D).
-        lengths: (N,) true frames.
-    """
+    """A :class:`privasr_k2.am.steps.Stepper` over a speller; encoded (N, T, D), lengths (N,)."""
 
     def __init__(self, speller: Speller, encoded: Tensor, lengths: Tensor) -> None:
         self._speller, self._frames = speller, speller.frames(encoded, lengths)
         self.num = len(encoded)
 
     def start(self) -> Prefixes:
-        """As :meth:`privasr_k2.am.steps.Stepper.start`."""
         owners = torch.arange(self.num, device=self._frames.values.device)
         return self._read(owners, self._speller.begin(self._frames), torch.zeros_like(owners))
 
     def extend(self, prefixes: Prefixes, rows: Tensor, tokens: Tensor) -> Prefixes:
-        """As :meth:`privasr_k2.am.steps.Stepper.extend`."""
         owners, state = prefixes.memory
         return self._read(owners[rows], state.take(rows), tokens)
 

@@ -26,18 +26,17 @@ def beam_search(
     """The best token sequences of every utterance.
 
     After each token the best ``beam`` prefixes of an utterance are read on. A prefix's score bounds
-    that of everything that begins with it, so that the search ends exactly where no prefix can
-    still come into the
-    list: with a beam that holds all prefixes the list is that of a full enumeration.
+    that of its continuations, so the search ends exactly when the list cannot change. With a beam
+    that holds all prefixes the list is that of a full enumeration.
 
     Args:
         stepper: reads prefixes of N utterances.
         max_tokens: (N,) longest sequences, in tokens.
         beam: prefixes of an utterance that are read on; 1 = greedy.
-        num_paths: sequences of an utterance that are kept, at most.
+        num_paths: most sequences of an utterance.
 
     Returns:
-        for each utterance the sequences found, all different, the best first.
+        for each utterance different sequences, the best first.
     """
     longest = int(max_tokens.max()) if stepper.num else 0
     prefixes = stepper.start()
@@ -56,9 +55,8 @@ def beam_search(
         done[alive] = best
         done_texts[alive] = _rows(torch.cat((done_texts[alive], texts), dim=1), which)
         # What goes on.
-        onward = (
-            scores[:, :, 1:].flatten(1).masked_fill((max_tokens[alive] <= step).unsqueeze(1), _NONE)
-        )
+        too_long = (max_tokens[alive] <= step).unsqueeze(1)
+        onward = scores[:, :, 1:].flatten(1).masked_fill(too_long, _NONE)
         totals, which = onward.topk(min(beam, onward.size(1)))
         kept = totals[:, 0] > best[:, -1]
         if step == longest or not bool(kept.any()):
@@ -69,9 +67,8 @@ def beam_search(
         texts = _rows(texts, parents)
         texts[:, :, step] = tokens
         alive, totals, texts = alive[kept], totals[kept], texts[kept]
-        prefixes = stepper.extend(
-            prefixes, (first + parents)[kept].flatten(), tokens[kept].flatten()
-        )
+        rows = (first + parents)[kept].flatten()
+        prefixes = stepper.extend(prefixes, rows, tokens[kept].flatten())
     return [_found(row, text) for row, text in zip(done.tolist(), done_texts.tolist())]
 
 

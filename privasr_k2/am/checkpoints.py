@@ -1,6 +1,4 @@
-"""A finished model's folder: ``model.yaml``, ``model.safetensors``, ``tokens.txt``. Nothing is
-unpickled.
-"""
+"""A finished model's folder, without pickles: ``model.{yaml,safetensors}``, ``tokens.txt``."""
 
 from __future__ import annotations
 
@@ -34,8 +32,7 @@ def save_model(
 
 
 def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Module:
-    """The acoustic model of a folder that ``train_am`` or ``import_external`` wrote, ready to score
-    frames.
+    """The CTC model of a folder of ``train_am`` or ``import_external``, ready to score frames.
 
     Returns:
         a model with ``log_probs(features, lengths) -> (log_probs, lengths)``, of shapes (N, T, F)
@@ -48,70 +45,54 @@ def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Mod
     """
     model = _load(Path(folder), device)
     if not hasattr(model, "log_probs"):
-        raise DataError(
-            folder, "a model with outputs of CTC", type(model).__name__, "use decode_e2e for it"
-        )
+        kind = type(model).__name__
+        raise DataError(folder, "a model with outputs of CTC", kind, "use decode_e2e for it")
     return model
 
 
 def load_recognizer(folder: str | Path, device: torch.device | str = "cpu") -> Recognizer:
-    """The acoustic model of a folder that ``train_am`` wrote, ready to be searched without a graph.
+    """The acoustic model of a folder that ``train_am`` wrote, to be searched without a graph.
 
     Raises:
         DataError: as :func:`load_model`; or a model that was brought from elsewhere.
     """
     model = _load(Path(folder), device)
     if isinstance(model, ExportedModel):
-        raise DataError(
-            folder, "a model that train_am wrote", "an exported one", "decode it with a graph"
-        )
+        raise DataError(folder, "a model that train_am wrote", "an exported one", "use a graph")
     return model  # type: ignore[return-value]
 
 
 def continue_model(folder: Path, spec: Any, tokens: Sequence[str]) -> AcousticModel:
-    """The weights and the normalization of a folder's model in a model of ``spec``, to train it
-    further.
+    """A folder's weights and normalization in a model of ``spec``, to train it further.
 
     Raises:
-        DataError: as :func:`load_model`; or the model is of another kind or size, or has other
-            tokens.
+        DataError: as :func:`load_model`; or another kind, size or tokens.
     """
-    found = _load(folder, "cpu")
-    if isinstance(found, ExportedModel) or found.spec.kind != spec.kind:
-        kind = "foreign" if isinstance(found, ExportedModel) else found.spec.kind
-        raise DataError(
-            folder / SPEC, f"kind: {spec.kind}", kind, "take the YAML file that it was trained with"
-        )
-    if list(found.tokens or ()) != list(tokens):
-        raise DataError(
-            folder / TOKENS,
-            "the tokens of the lang folder",
-            "others",
-            "train the first model with it, too",
-        )
+    first = _load(folder, "cpu")
+    if isinstance(first, ExportedModel) or first.spec.kind != spec.kind:
+        kind = "foreign" if isinstance(first, ExportedModel) else first.spec.kind
+        way_out = "take the YAML file that it was trained with"
+        raise DataError(folder / SPEC, f"kind: {spec.kind}", kind, way_out)
+    if list(first.tokens or ()) != list(tokens):
+        way_out = "train the first model with it, too"
+        raise DataError(folder / TOKENS, "the tokens of the lang folder", "others", way_out)
     model: AcousticModel = KINDS[spec.kind].make(spec)
-    fill(model, found.state_dict(), folder / WEIGHTS)
+    fill(model, first.state_dict(), folder / WEIGHTS)
     return model
 
 
 def _load(folder: Path, device: torch.device | str) -> nn.Module:
     if not (folder / SPEC).is_file():
-        raise DataError(
-            folder / SPEC,
-            "an acoustic model",
-            "no such file",
-            "train it with train_am, or import it with import_external",
-        )
+        way_out = "train it with train_am, or import it with import_external"
+        raise DataError(folder / SPEC, "an acoustic model", "no such file", way_out)
     model = build(folder, folder / SPEC)
     if not isinstance(model, ExportedModel):  # an exported file holds its own weights
         fill(model, load_tensors(folder / WEIGHTS), folder / WEIGHTS)
     if (folder / TOKENS).is_file():
         model.tokens = read_tokens(folder / TOKENS)
         if len(model.tokens) != model.num_tokens:
-            raise DataError(
-                folder / TOKENS,
-                f"the {model.num_tokens} outputs of the model",
-                f"{len(model.tokens)} tokens",
-                "use the tokens.txt that the model was trained with",
-            )
+            expected = f"the {model.num_tokens} outputs of the model"
+            number = f"{len(model.tokens)} tokens"
+            way_out = "use the tokens.txt that the model was trained with"
+            raise DataError(folder / TOKENS, expected, number, way_out)
     return model.to(device).eval()

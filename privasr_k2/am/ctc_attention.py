@@ -1,61 +1,45 @@
-"""Hybrid CTC and attention: one encoder, two outputs, one of which keeps the other's alignment in
-order.
+"""Hybrid CTC and attention: one encoder, whose alignment CTC keeps in order.
 
-Kim, Hori and Watanabe (2017), "Joint CTC-attention based end-to-end speech recognition using
-multi-task learning", eq. 11, and for decoding with both Watanabe et al. (2017), "Hybrid
-CTC/attention architecture for end-to-end speech recognition", section IV.
+Kim et al. (2017), "Joint CTC-attention based end-to-end speech recognition using multi-task
+learning", eq. 11; decoding as Watanabe et al. (2017), "Hybrid CTC/attention architecture for
+end-to-end speech recognition", section IV.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import Interval
 from torch import Tensor, nn
 
 from privasr_k2.am.attention import Speller, SpellerConfig, SpellerSteps
 from privasr_k2.am.ctc_prefix import CtcSteps
-from privasr_k2.am.encoders import AnyEncoderConfig
 from privasr_k2.am.kinds import KINDS, Kind
 from privasr_k2.am.losses import ctc_loss
-from privasr_k2.am.sequence import SequenceConfig, SequenceModel, SequenceTask
+from privasr_k2.am.sequence import SequenceConfig, SequenceModel, SequenceSpec, SequenceTask
 from privasr_k2.am.shared_prefixes import share_prefixes
 from privasr_k2.am.steps import JointSteps
+from privasr_k2.constraints import Share, one_of
 
 KIND = "ctc_attention"
 
 
 @dataclass(frozen=True)
 class CtcAttentionConfig(SequenceConfig):
-    """Section ``am_ctc_attention`` of the configuration.
+    """Section ``am_ctc_attention`` of the configuration."""
 
-    Attributes:
-        ctc_share: of the loss, the rest being the speller's, in (0, 1).
-        ctc_weight: of CTC where hypotheses are searched and scored, in [0, 1].
-    """
-
+    kind: Annotated[str, one_of(KIND)]
     speller: SpellerConfig
-    ctc_share: float
-    ctc_weight: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_kind(KIND)
-        if not 0 < self.ctc_share < 1:
-            raise ValueError(f"ctc_share must be in (0, 1), got {self.ctc_share}")
-        if not 0 <= self.ctc_weight <= 1:
-            raise ValueError(f"ctc_weight must be in [0, 1], got {self.ctc_weight}")
+    ctc_share: Annotated[float, Interval(gt=0, lt=1)]
+    ctc_weight: Share
 
 
 @dataclass(frozen=True)
-class CtcAttentionSpec:
-    """All that is needed to build a :class:`CtcAttentionModel` again, besides its weights."""
+class CtcAttentionSpec(SequenceSpec):
+    """Content of a :class:`CtcAttentionModel`'s ``model.yaml``."""
 
-    kind: str
-    feature_dim: int
-    num_tokens: int
-    utterance_mean: bool
-    encoder: AnyEncoderConfig
     speller: SpellerConfig
     ctc_share: float
     ctc_weight: float
@@ -64,22 +48,19 @@ class CtcAttentionSpec:
 class CtcAttentionModel(SequenceModel):
     """Encoder, speller and CTC's outputs.
 
-    Its scores of hypotheses are weighted sums of two log-probabilities: log P(y | x) up to a
-    constant of the utterance. A softmax over the next tokens normalizes them.
+    Scores of hypotheses are weighted sums of two log-probabilities: log P(y | x) up to a constant
+    of the utterance. A softmax over the next tokens normalizes them.
 
     Attributes:
         ctc_weight: of CTC in the scores; may be changed after loading.
-        ctc_topology: as :class:`privasr_k2.am.ctc.CtcModel`: its outputs of CTC can be decoded with
-            a graph.
+        ctc_topology: as :class:`privasr_k2.am.ctc.CtcModel`.
     """
 
     ctc_topology = "standard"
 
     def __init__(self, spec: CtcAttentionSpec) -> None:
-        super().__init__(
-            spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean
-        )
-        self.spec, self.ctc_weight = spec, spec.ctc_weight
+        super().__init__(spec)
+        self.ctc_weight = spec.ctc_weight
         self.speller = Speller(self.encoder.out_dim, spec.num_tokens, spec.speller)
         self.ctc_output = nn.Linear(self.encoder.out_dim, spec.num_tokens)
 
@@ -97,48 +78,37 @@ class CtcAttentionModel(SequenceModel):
         return share * aligned + (1.0 - share) * attention
 
     def needs_frames(self) -> bool:
-        """Whether a transcript must fit its frames: CTC's must."""
+        """True: CTC's transcripts must fit."""
         return True
 
     def log_probs(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`privasr_k2.am.ctc.CtcModel.log_probs`."""
         encoded, lengths = self.encode(features, lengths)
         with torch.no_grad():
             return self.ctc_log_probs(encoded), lengths
 
     @torch.no_grad()
     def log_likelihoods(
-        self,
-        encoded: Tensor,
-        lengths: Tensor,
-        rows: Tensor,
-        targets: Tensor,
-        target_lengths: Tensor,
+        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
     ) -> Tensor:
         """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`, with ``ctc_weight``."""
         self.eval()
         scores = encoded.new_zeros(len(rows), dtype=torch.float64)
         if self.ctc_weight < 1:
-            hyps = share_prefixes(rows, targets, target_lengths)
-            scores = scores + (1.0 - self.ctc_weight) * self.speller.log_likelihoods(
-                encoded, lengths, hyps
-            )
+            hyps = share_prefixes(rows, targets, sizes)
+            attention = self.speller.log_likelihoods(encoded, lengths, hyps)
+            scores = scores + (1.0 - self.ctc_weight) * attention
         if self.ctc_weight > 0:
             log_probs = self.ctc_log_probs(encoded)[rows]
-            aligned = -ctc_loss(log_probs, lengths[rows], targets, target_lengths).double()
+            aligned = -ctc_loss(log_probs, lengths[rows], targets, sizes).double()
             scores = scores + self.ctc_weight * aligned
         return scores
 
     @torch.no_grad()
     def stepper(self, encoded: Tensor, lengths: Tensor) -> JointSteps:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.stepper`, with ``ctc_weight``."""
         self.eval()
-        return JointSteps(
-            [
-                (1.0 - self.ctc_weight, SpellerSteps(self.speller, encoded, lengths)),
-                (self.ctc_weight, CtcSteps(self.ctc_log_probs(encoded), lengths)),
-            ]
-        )
+        attention = SpellerSteps(self.speller, encoded, lengths)
+        aligned = CtcSteps(self.ctc_log_probs(encoded), lengths)
+        return JointSteps([(1.0 - self.ctc_weight, attention), (self.ctc_weight, aligned)])
 
 
 KINDS.add(KIND, Kind(CtcAttentionConfig, CtcAttentionSpec, CtcAttentionModel, SequenceTask))

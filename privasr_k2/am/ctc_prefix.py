@@ -1,9 +1,8 @@
 """CTC as a model of token sequences: probabilities of prefixes, all frames and all tokens at once.
 
-Graves (2008), "Supervised sequence labelling with recurrent neural networks", section 7.5.1: the
-probability of a prefix is that of all transcripts that begin with it. The recursions over frames of
-Watanabe et al. (2017), algorithm 2, are linear in the probabilities, so that :func:`scanned` has
-them without a loop.
+Graves (2008), "Supervised sequence labelling with recurrent neural networks", section 7.5.1: a
+prefix has the probability of all transcripts that begin with it. The recursions over frames of
+Watanabe et al. (2017), algorithm 2, are linear, so :func:`scanned` computes them without a loop.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ _LOST = 1e-200
 class _Memory(NamedTuple):
     owners: Tensor  # (M,) utterance of each prefix
     last: Tensor  # (M,) its last token, 0 = none
-    # (M, T + 1) log-probability of the prefix after t frames, the last of them its last token
-    token: Tensor
-    blank: Tensor  # (M, T + 1) likewise, the last of them blank; at t = 0 the empty prefix
+    token: Tensor  # (M, T + 1) log-probability after t frames, the last of them the last token
+    blank: Tensor  # (M, T + 1) likewise with a blank; at t = 0 the empty prefix
     total: Tensor  # (M,) of all transcripts that begin with the prefix
 
 
@@ -49,7 +47,6 @@ class CtcSteps:
         self.num = len(log_probs)
 
     def start(self) -> Prefixes:
-        """As :meth:`privasr_k2.am.steps.Stepper.start`."""
         blank = functional.pad(self._log_probs[:, :, 0].cumsum(1), (1, 0))
         owners = torch.arange(self.num, device=blank.device)
         nothing = torch.full_like(blank, _NONE)
@@ -57,7 +54,6 @@ class CtcSteps:
         return self._prefixes(_Memory(owners, torch.zeros_like(owners), nothing, blank, zeros))
 
     def extend(self, prefixes: Prefixes, rows: Tensor, tokens: Tensor) -> Prefixes:
-        """As :meth:`privasr_k2.am.steps.Stepper.extend`."""
         old = _Memory(*(part[rows] for part in prefixes.memory))
         entering = _entering(old, repeated=(tokens == old.last).unsqueeze(1))
         token = self._recursion(self._spoken(old.owners, tokens), entering)
@@ -70,45 +66,35 @@ class CtcSteps:
         return self._log_probs[owners, :, tokens]
 
     def _summed(self, owners: Tensor, entering: Tensor) -> Tensor:
-        """log of the sum over true frames of exp(entering + log_probs), (M, C).
-
-        A product of matrices with the largest of ``entering`` taken out. What is so unlikely that
-        the product has lost it is summed as logarithms.
-        """
+        """log of the sum over true frames of exp(entering + log_probs), (M, C)."""
+        # A product of matrices, each utterance's prefixes side by side, with the largest of
+        # ``entering`` taken out. Sums that are too small for it are those of logarithms.
         largest = entering.amax(1, keepdim=True).clamp(min=torch.finfo(entering.dtype).min)
-        # Each utterance's prefixes side by side, so that its probabilities are not copied for each
-        # of them.
         places = _places(owners)
-        shares = entering.new_zeros(
-            self.num, int(places.amax()) + 1 if len(places) else 0, entering.size(1)
-        )
+        most = int(places.amax()) + 1 if len(places) else 0
+        shares = entering.new_zeros(self.num, most, entering.size(1))
         shares[owners, places] = (entering - largest).exp()
         sums = (shares @ self._probs)[owners, places]
-        found = sums.log() + largest
+        logs = sums.log() + largest
         lost = (sums < _LOST).any(1).nonzero().squeeze(1)
         if len(lost):
             padding = self._padding[owners[lost]].unsqueeze(2)
             log_probs = self._log_probs[owners[lost]].masked_fill(padding, _NONE)
-            found[lost] = (entering[lost].unsqueeze(2) + log_probs).logsumexp(1)
-        return found
+            logs[lost] = (entering[lost].unsqueeze(2) + log_probs).logsumexp(1)
+        return logs
 
     def _recursion(self, weights: Tensor, entering: Tensor) -> Tensor:
-        """y(t) = weights(t) + log(exp(y(t - 1)) + exp(entering(t - 1))), (M, T + 1), y(0) =
-        -inf.
-        """
-        # With z(t) = log(exp(y(t)) + exp(entering(t))): z(t) = log(exp(z(t - 1) + w(t)) +
-        # exp(entering(t))).
+        """y(t) = w(t) + log(exp(y(t - 1)) + exp(entering(t - 1))), (M, T + 1), y(0) = -inf."""
+        # z(t) = log(exp(y(t)) + exp(entering(t))) = log(exp(z(t - 1) + w(t)) + exp(entering(t))).
         both = scanned(weights, entering[:, :-1])
         return functional.pad(both + weights, (1, 0), value=_NONE)
 
     def _prefixes(self, memory: _Memory) -> Prefixes:
-        every = _entering(
-            memory, repeated=torch.zeros_like(memory.last, dtype=torch.bool).unsqueeze(1)
-        )
+        nowhere = torch.zeros_like(memory.last, dtype=torch.bool).unsqueeze(1)
+        every = _entering(memory, repeated=nowhere)
         joint = self._summed(memory.owners, every[:, :-1])
-        again = self._spoken(memory.owners, memory.last).masked_fill(
-            self._padding[memory.owners], _NONE
-        )
+        again = self._spoken(memory.owners, memory.last)
+        again = again.masked_fill(self._padding[memory.owners], _NONE)
         repeats = (memory.blank[:, :-1] + again).logsumexp(1)
         joint = joint.scatter(1, memory.last.unsqueeze(1), repeats.unsqueeze(1))
         at_end = self._lengths[memory.owners].unsqueeze(1)
@@ -117,9 +103,7 @@ class CtcSteps:
 
 
 def _entering(memory: _Memory, *, repeated: Tensor) -> Tensor:
-    """(M, T + 1) what a further token starts from; after the same token only what ends in a
-    blank.
-    """
+    """(M, T + 1) where a further token starts; after the same token only behind a blank."""
     return torch.where(repeated, memory.blank, torch.logaddexp(memory.blank, memory.token))
 
 

@@ -1,8 +1,7 @@
 """CTC models trained elsewhere, for example with icefall, and exported as TorchScript or ONNX.
 
-An exported model maps ``(features (N, T, F) float32, lengths (N,) int64)`` to ``(log_probs
-(N, T', C), lengths (N,))``, as icefall's CTC exports do. A TorchScript file is a program that
-``torch.jit.load`` runs, so import only files that you trust. An ONNX file only names operations.
+They map (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths (N,)).
+A TorchScript file is a program: import only files that you trust. An ONNX file names operations.
 """
 
 from __future__ import annotations
@@ -26,12 +25,8 @@ from privasr_k2.graph.lang import read_tokens
 # Tried in this order where the file does not say how wide its features are.
 FEATURE_DIMS = (80, 40, 13, 23, 26, 39, 64, 120, 128, 160, 240)
 _PROBE_FRAMES = 480
-_SIGNATURE = (
-    "a CTC model (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths (N,))"
-)
-_WAY_OUT = (
-    "export it as icefall's export-onnx-ctc.py does, or with torch.jit.script on such a module"
-)
+_SIGNATURE = "a CTC model (features (N, T, F), lengths) -> (log_probs (N, T', C), lengths)"
+_WAY_OUT = "export it as icefall's export-onnx-ctc.py does, or with torch.jit.script"
 
 
 @dataclass(frozen=True)
@@ -41,8 +36,6 @@ class ExportedSpec:
     Attributes:
         kind: ``foreign``.
         file: ``model.pt`` (TorchScript) or ``model.onnx``, in the same folder.
-        feature_dim: features F.
-        num_tokens: outputs C.
         subsampling: input frames per output frame, as measured.
     """
 
@@ -67,7 +60,6 @@ class ExportedModel(nn.Module):
 
     @torch.no_grad()
     def log_probs(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`privasr_k2.am.ctc.CtcModel.log_probs`."""
         return self._run(features, lengths)
 
 
@@ -94,9 +86,8 @@ def import_exported(model: Path, tokens: Path, folder: Path) -> ExportedSpec:
     names = read_tokens(tokens)
     if len(names) != spec.num_tokens:
         expected = f"{spec.num_tokens} tokens, the outputs of {model}"
-        raise DataError(
-            tokens, expected, str(len(names)), "give the tokens.txt of the model's lang folder"
-        )
+        way_out = "give the tokens.txt of the model's lang folder"
+        raise DataError(tokens, expected, str(len(names)), way_out)
     for source, name in ((model, spec.file), (tokens, TOKENS)):
         with atomic_path(folder / name) as temporary:
             shutil.copyfile(source, temporary)
@@ -105,29 +96,25 @@ def import_exported(model: Path, tokens: Path, folder: Path) -> ExportedSpec:
 
 
 def _probe(path: Path, run: Any) -> tuple[int, Tensor, Tensor]:
-    """The number of features that the model takes, and its output for ``_PROBE_FRAMES`` frames of
-    zeros.
-    """
+    """The number of features, and the output for ``_PROBE_FRAMES`` frames of zeros."""
     problems = []
     for feature_dim in FEATURE_DIMS:
         try:
-            log_probs, lengths = run(
-                torch.zeros(1, _PROBE_FRAMES, feature_dim), torch.tensor([_PROBE_FRAMES])
-            )
+            zeros = torch.zeros(1, _PROBE_FRAMES, feature_dim)
+            log_probs, lengths = run(zeros, torch.tensor([_PROBE_FRAMES]))
         except DataError as error:
             problems.append(error.found)
             continue
-        normalized = log_probs.ndim == 3 and bool(
-            torch.allclose(log_probs.logsumexp(2), torch.zeros(()), atol=1e-3)
+        normalized = log_probs.ndim == 3 and torch.allclose(
+            log_probs.logsumexp(2), torch.zeros(()), atol=1e-3
         )
         if not normalized or lengths.shape != (1,) or not 0 < int(lengths[0]) <= log_probs.size(1):
             shapes = f"outputs of shapes {list(log_probs.shape)} and {list(lengths.shape)}"
             found = f"{shapes}, whose probabilities do not sum to 1 or whose lengths do not fit"
             raise DataError(path, _SIGNATURE, found, _WAY_OUT)
         return feature_dim, log_probs, lengths
-    raise DataError(
-        path, _SIGNATURE, f"an error with each of {FEATURE_DIMS} features: {problems[0]}", _WAY_OUT
-    )
+    failed = f"an error with each of {FEATURE_DIMS} features: {problems[0]}"
+    raise DataError(path, _SIGNATURE, failed, _WAY_OUT)
 
 
 def _open(path: Path) -> Any:
@@ -137,9 +124,8 @@ def _open(path: Path) -> Any:
         return _Onnx(path)
     if path.suffix in (".pt", ".pth", ".jit"):
         return _TorchScript(path)
-    raise DataError(
-        path, "a name that ends in .onnx or .pt", repr(path.suffix), "export as TorchScript or ONNX"
-    )
+    expected, way_out = "a name that ends in .onnx or .pt", "export as TorchScript or ONNX"
+    raise DataError(path, expected, repr(path.suffix), way_out)
 
 
 class _TorchScript(nn.Module):
@@ -149,12 +135,8 @@ class _TorchScript(nn.Module):
         try:
             self.module = torch.jit.load(str(path), map_location="cpu").eval()
         except RuntimeError as error:
-            found = _first_line(error)
-            way_out = (
-                "a checkpoint of weights (a pickle) is not one: export it with torch.jit.script or"
-                " as ONNX"
-            )
-            raise DataError(path, "a TorchScript file", found, way_out) from error
+            way_out = "export it with torch.jit.script or as ONNX; a pickle of weights is no model"
+            raise DataError(path, "a TorchScript file", _first_line(error), way_out) from error
 
     def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         try:
@@ -179,13 +161,12 @@ class _Onnx:
         options.log_severity_level = 3
         options.intra_op_num_threads = torch.get_num_threads()
         try:
-            self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=list(_providers(onnxruntime))
-            )
+            providers = list(_providers(onnxruntime))
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=providers)
         except self._errors as error:
             raise DataError(path, "an ONNX file", _first_line(error), "export it again") from error
-        self._inputs = [one.name for one in self._session.get_inputs()]
-        self._outputs = [one.name for one in self._session.get_outputs()][:2]
+        self._inputs = [node.name for node in self._session.get_inputs()]
+        self._outputs = [node.name for node in self._session.get_outputs()][:2]
         if len(self._inputs) != 2 or len(self._outputs) != 2:
             found = f"inputs {self._inputs}, outputs {self._outputs}"
             raise DataError(path, _SIGNATURE, found, _WAY_OUT)
@@ -193,14 +174,11 @@ class _Onnx:
     def __call__(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         values = (features.cpu().numpy().astype(np.float32), lengths.cpu().numpy().astype(np.int64))
         try:
-            log_probs, out_lengths = self._session.run(
-                self._outputs, dict(zip(self._inputs, values))
-            )
+            given = dict(zip(self._inputs, values))
+            log_probs, kept = self._session.run(self._outputs, given)
         except self._errors as error:
             raise DataError(self._path, _SIGNATURE, _first_line(error), _WAY_OUT) from error
-        return torch.from_numpy(log_probs).to(features.device), torch.from_numpy(out_lengths).to(
-            lengths
-        )
+        return torch.from_numpy(log_probs).to(features.device), torch.from_numpy(kept).to(lengths)
 
 
 def _providers(onnxruntime: Any) -> Iterator[str]:

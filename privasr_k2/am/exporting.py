@@ -19,9 +19,7 @@ _PROBE_FRAMES = 97
 
 
 def to_torchscript(model: nn.Module, path: Path) -> None:
-    """Write TorchScript: (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths
-    (N,)).
-    """
+    """Write TorchScript: (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths)."""
     traced = torch.jit.trace(_traceable(model), _example(model), check_trace=False)
     with atomic_path(path) as temporary:
         torch.jit.save(traced, str(temporary))
@@ -31,10 +29,9 @@ def to_onnx(model: nn.Module, path: Path) -> None:
     """Write an ONNX file of the same signature, with N and T free."""
     frames = {"features": {0: "N", 1: "T"}, "log_probs": {0: "N", 1: "T_out"}}
     dynamic = {**frames, "lengths": {0: "N"}, "log_probs_lengths": {0: "N"}}
-    # torch 2 has a second exporter, needs a package of its own for it, and has made it the default.
-    tracing = (
-        {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
-    )
+    # The default exporter of torch 2 needs a package of its own.
+    has_dynamo = "dynamo" in inspect.signature(torch.onnx.export).parameters
+    tracing = {"dynamo": False} if has_dynamo else {}
     with atomic_path(path) as temporary:
         torch.onnx.export(
             _traceable(model),
@@ -50,20 +47,14 @@ def to_onnx(model: nn.Module, path: Path) -> None:
 
 def _traceable(model: nn.Module) -> nn.Module:
     if not isinstance(model, CtcModel):
-        raise ConfigError(
-            "export",
-            "a model of kind ctc that train_am wrote",
-            type(model).__name__,
-            "train one, or use the file that was imported",
-        )
+        way_out = "train one, or use the file that was imported"
+        kind = type(model).__name__
+        raise ConfigError("export", "a model of kind ctc that train_am wrote", kind, way_out)
     settings = model.spec.encoder.settings
     if isinstance(settings, BlstmConfig) and settings.chunk > 0:
-        raise ConfigError(
-            "export",
-            "an encoder without a loop over chunks",
-            f"encoder.blstm.chunk {settings.chunk}",
-            "export a whole-utterance BLSTM (chunk 0), a TDNN or a Conformer",
-        )
+        chunk = f"encoder.blstm.chunk {settings.chunk}"
+        way_out = "export a whole-utterance BLSTM (chunk 0), a TDNN or a Conformer"
+        raise ConfigError("export", "an encoder without a loop over chunks", chunk, way_out)
     return model.cpu().eval()
 
 

@@ -1,8 +1,7 @@
-"""Per-example gradients of the package's own layers for Opacus, in one place.
+"""Per-example gradients of the package's own layers for Opacus.
 
-Opacus looks a layer's rule up by its exact class. Our classes with parameters of their own are
-Opacus's known ones under another name; recurrent layers are ``nn.LSTM``, for which it has
-``DPLSTM``. Everything else holds its parameters in layers that Opacus knows.
+Opacus finds a layer's rule by its exact class: ``Pointwise`` takes that of ``nn.Conv1d``, and
+``nn.LSTM`` becomes ``DPLSTM``. All other parameters are in layers that Opacus knows.
 """
 
 from __future__ import annotations
@@ -20,20 +19,16 @@ def register() -> None:
 
 
 def with_replaceable_layers(model: nn.Module) -> nn.Module:
-    """The model with ``DPLSTM`` in place of every ``nn.LSTM``, of the same weights and names of
-    weights.
-
-    It is changed in place. ``state_dict`` of either loads into the other.
-    """
+    """Put ``DPLSTM`` in place of every ``nn.LSTM``; weights keep their names."""
     from opacus.layers import DPLSTM
 
     for name, child in [*model.named_children()]:
         if type(child) is nn.LSTM:
-            made = DPLSTM(
+            lstm = DPLSTM(
                 child.input_size, child.hidden_size, child.num_layers, batch_first=child.batch_first
             )
-            made.load_state_dict(child.state_dict())
-            setattr(model, name, made.to(child.weight_ih_l0.device).train(child.training))
+            lstm.load_state_dict(child.state_dict())
+            setattr(model, name, lstm.to(child.weight_ih_l0.device).train(child.training))
         else:
             with_replaceable_layers(child)
     return model

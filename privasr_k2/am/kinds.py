@@ -34,7 +34,7 @@ class Kind:
 
     Attributes:
         config: of a training.
-        spec: what of it is kept in ``model.yaml``: all that the model's form depends on.
+        spec: content of ``model.yaml``: all that the model's form depends on.
         make: a spec to a model.
         task: its losses.
     """
@@ -85,11 +85,8 @@ def task_of(of: AmConfig) -> AmTask:
 
 def read_spec(spec_file: Path) -> Any:
     """The spec in ``model.yaml``."""
-    named = [
-        line.split(":", 1)[1].strip()
-        for _, line in read_lines(spec_file)
-        if line.startswith("kind:")
-    ]
+    lines = [line for _, line in read_lines(spec_file) if line.startswith("kind:")]
+    named = [line.split(":", 1)[1].strip() for line in lines]
     known = (*KINDS.names(), EXPORTED)
     if len(named) != 1 or named[0] not in known:
         expected = f"kind: one of {', '.join(known)}"

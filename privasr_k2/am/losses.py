@@ -8,10 +8,10 @@ from torch.nn import functional
 
 
 def ctc_loss(log_probs: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
-    """Negative log-likelihood of every utterance's tokens, summed over all alignments.
+    """(N,) negative log-likelihood, in nats, of every utterance's tokens over all alignments.
 
-    Graves, Fernandez, Gomez and Schmidhuber (2006), "Connectionist temporal classification", eq. 8.
-    Token 0 is the blank. Computed in single precision whatever the model's.
+    Graves, Fernandez, Gomez and Schmidhuber (2006), "Connectionist temporal classification", eq. 8,
+    in single precision. Token 0 is the blank. Infinite where the tokens do not fit the frames.
 
     Args:
         log_probs: (N, T, C), normalized over C.
@@ -19,18 +19,13 @@ def ctc_loss(log_probs: Tensor, lengths: Tensor, targets: Tensor, target_lengths
         targets: (N, U) token numbers from 1.
         target_lengths: (N,) true tokens.
 
-    Returns:
-        (N,) losses in nats; infinite where the tokens do not fit the frames.
-
     >>> uniform = torch.full((1, 2, 3), 1 / 3).log()
     >>> loss = ctc_loss(uniform, torch.tensor([2]), torch.tensor([[1]]), torch.tensor([1]))
     >>> round(loss.exp().item(), 4)  # 3 of 9 equally likely paths: 1 1, 1 blank, blank 1
     3.0
     """
     by_frame = log_probs.float().transpose(0, 1)  # (T, N, C)
-    return functional.ctc_loss(
-        by_frame, targets, lengths, target_lengths, blank=0, reduction="none"
-    )
+    return functional.ctc_loss(by_frame, targets, lengths, target_lengths, reduction="none")
 
 
 def greedy_tokens(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:
@@ -40,8 +35,6 @@ def greedy_tokens(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:
     >>> greedy_tokens(best, torch.tensor([4]))
     [[1, 1]]
     """
-    paths = log_probs.argmax(dim=2).cpu()
-    merged = (
-        torch.unique_consecutive(path[:length]) for path, length in zip(paths, lengths.tolist())
-    )
+    paths_and_lengths = zip(log_probs.argmax(dim=2).cpu(), lengths.tolist())
+    merged = (torch.unique_consecutive(path[:length]) for path, length in paths_and_lengths)
     return [path[path != 0].tolist() for path in merged]

@@ -1,12 +1,10 @@
-"""The base of all acoustic models: configuration, normalization of features, encoder,
-augmentation.
-"""
+"""The base of all acoustic models: configuration, normalization, encoder, augmentation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,57 +13,44 @@ from privasr_k2.am.encoders import EncoderConfig, make_encoder
 from privasr_k2.am.encoders.common import valid_frames
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
 from privasr_k2.am.time_stretch import time_stretch
+from privasr_k2.constraints import NotNegative, Positive, ShareBelowOne
 from privasr_k2.data.batches import Batch
 from privasr_k2.training.task import TrainerConfig
 
 
 @dataclass(frozen=True)
 class AmConfig(TrainerConfig):
-    """Settings that sections ``am_<kind>`` share: an encoder, a training, and these.
-
-    Attributes:
-        kind: of the model; one of :data:`privasr_k2.am.kinds.KINDS`.
-        encoder: which network, and how large.
-        utterance_mean: subtract each utterance's own mean before the corpus's mean and deviation.
-        time_stretch: most by which an utterance's duration is changed while training, as a share of
-            it.
-        spec_augment: masks over the features while training.
-        max_duration: most seconds of speech in a batch, padding included.
-        memory_gb: features are kept in memory up to this size.
-    """
+    """What sections ``am_<kind>`` share; ``conf/ctc.yaml#am_ctc`` explains the values."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {"memory_gb": "says where features are read from"}
 
     kind: str
     encoder: EncoderConfig
     utterance_mean: bool
-    time_stretch: float
+    time_stretch: ShareBelowOne
     spec_augment: SpecAugmentConfig
-    max_duration: float
-    memory_gb: float
+    max_duration: Positive
+    memory_gb: NotNegative
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_duration <= 0:
-            raise ValueError(f"max_duration must be above 0, got {self.max_duration}")
-        if not 0 <= self.time_stretch < 1:
-            raise ValueError(f"time_stretch must be in [0, 1), got {self.time_stretch}")
-        if self.memory_gb < 0:
-            raise ValueError(f"memory_gb must not be below 0, got {self.memory_gb}")
 
-    def check_kind(self, kind: str) -> None:
-        """Raise ValueError where the YAML files are those of another kind."""
-        if self.kind != kind:
-            raise ValueError(
-                f"kind must be {kind}, that of the configuration's file, got {self.kind!r}"
-            )
+@dataclass(frozen=True)
+class ModelSpec:
+    """Content of ``model.yaml``: all that is needed to build a model, besides its weights.
+
+    Attributes:
+        feature_dim: features F.
+        num_tokens: outputs C; token 0 is the blank, or the end of the sentence.
+    """
+
+    kind: str
+    feature_dim: int
+    num_tokens: int
+    utterance_mean: bool
+    encoder: EncoderConfig
 
 
 class AcousticModel(nn.Module):
     """Normalization and encoder; what follows is the subclass's.
-
-    Args:
-        num_tokens: outputs C; token 0 is the blank, or the end of the sentence.
 
     Attributes:
         tokens: the tokens' names, where they are known.
@@ -74,26 +59,15 @@ class AcousticModel(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(
-        self,
-        feature_dim: int,
-        num_tokens: int,
-        encoder: EncoderConfig,
-        *,
-        utterance_mean: bool,
-    ) -> None:
+    def __init__(self, spec: Any) -> None:
         super().__init__()
-        self.feature_dim, self.num_tokens, self.utterance_mean = (
-            feature_dim,
-            num_tokens,
-            utterance_mean,
-        )
-        self.subsampling = encoder.subsampling
-        self._encoder_config = encoder
+        self.spec, self.utterance_mean = spec, spec.utterance_mean
+        self.feature_dim, self.num_tokens = spec.feature_dim, spec.num_tokens
+        self.subsampling = spec.encoder.subsampling
         self.tokens: list[str] | None = None
-        self.register_buffer("mean", torch.zeros(feature_dim))
-        self.register_buffer("deviation", torch.ones(feature_dim))
-        self.encoder = make_encoder(feature_dim, encoder)
+        self.register_buffer("mean", torch.zeros(spec.feature_dim))
+        self.register_buffer("deviation", torch.ones(spec.feature_dim))
+        self.encoder = make_encoder(spec.feature_dim, spec.encoder)
 
     def encoded(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """(N, T, F) features and (N,) lengths to (N, D, T') and (N,), with gradients."""
@@ -105,7 +79,7 @@ class AcousticModel(nn.Module):
 
     def output_frames(self, frames: int) -> int:
         """T' for T frames."""
-        return self._encoder_config.output_frames(frames)
+        return self.spec.encoder.output_frames(frames)
 
     def _normalize(self, x: Tensor, lengths: Tensor) -> Tensor:
         valid = valid_frames(x, lengths)
@@ -115,7 +89,7 @@ class AcousticModel(nn.Module):
 
 
 class AmTask:
-    """Augmentation, and what the log tells: both are the same for all acoustic models.
+    """Augmentation and figures for the log, the same for all acoustic models.
 
     Args:
         spec_augment: masks while training; None = none.
@@ -128,9 +102,7 @@ class AmTask:
         self._spec_augment, self._time_stretch = spec_augment, time_stretch
 
     def augmented(self, batch: Batch, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        """A batch's features and lengths, changed as while training unless ``generator`` is
-        None.
-        """
+        """A batch's features and lengths, augmented unless ``generator`` is None."""
         features, lengths = batch.features, batch.lengths
         if generator is not None and self._time_stretch > 0:
             features, lengths = time_stretch(features, lengths, self._time_stretch, generator)
@@ -144,9 +116,7 @@ class AmTask:
 
 
 def feature_statistics(batches: Iterable[Batch], *, utterance_mean: bool) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation (F,) of true frames, less the utterance's mean where that is
-    subtracted.
-    """
+    """Mean and standard deviation (F,) of true frames, less the utterance's mean if subtracted."""
     count, total, squares = 0, torch.zeros(1), torch.zeros(1)
     for batch in batches:
         x = batch.features.double()
@@ -157,8 +127,7 @@ def feature_statistics(batches: Iterable[Batch], *, utterance_mean: bool) -> tup
         total = total + (x * valid).sum((0, 1))
         squares = squares + (x.square() * valid).sum((0, 1))
     mean = total / count
-    # A feature that never changes is left as it is.
     deviation = (squares / count - mean.square()).clamp(min=0).sqrt()
-    return mean.float(), torch.where(
-        deviation > 1e-8, deviation, torch.ones_like(deviation)
-    ).float()
+    # A feature that never changes is left as it is.
+    deviation = torch.where(deviation > 1e-8, deviation, torch.ones_like(deviation))
+    return mean.float(), deviation.float()

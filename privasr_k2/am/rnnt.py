@@ -1,109 +1,79 @@
 """RNN transducer: Graves (2012), "Sequence transduction with recurrent neural networks".
 
-The joint network's outputs, one vector for every frame and every prefix of the labels, are what
-needs memory: (N, T, U + 1, C). They are computed in pieces that never exceed ``joint_mb``, and
-while training computed once more for the gradient, so that only two numbers of each vector are
-kept.
+The joint network's outputs, (N, T, U + 1, C), need most memory. They are computed in pieces of at
+most ``joint_mb``, while training once more for the gradient, and not kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from privasr_k2.am.encoders import AnyEncoderConfig
 from privasr_k2.am.kinds import KINDS, Kind
 from privasr_k2.am.rnnt_loss import boundary, find_k2, log_likelihood
-from privasr_k2.am.sequence import SequenceConfig, SequenceModel, SequenceTask
+from privasr_k2.am.sequence import SequenceConfig, SequenceModel, SequenceSpec, SequenceTask
 from privasr_k2.am.shared_prefixes import SharedPrefixes, share_prefixes
 from privasr_k2.am.steps import Prefixes, relative, scanned
+from privasr_k2.constraints import (
+    Checked,
+    Count,
+    Natural,
+    Positive,
+    PositiveShare,
+    ShareBelowOne,
+    one_of,
+)
 from privasr_k2.errors import ConfigError
 
 KIND = "rnnt"
-BACKENDS = ("auto", "k2", "torch")
 _LEAST = -1e4
 _NONE = -float("inf")
 _CACHED = 4e6  # bytes of logits that stay in a CPU's cache from one operation to the next
 
 
 @dataclass(frozen=True)
-class TransducerConfig:
-    """Numbers of a transducer behind its encoder.
+class TransducerConfig(Checked):
+    """Numbers of a transducer behind its encoder; ``conf/pate.yaml#am_rnnt`` explains them."""
 
-    Attributes:
-        embedding: numbers that stand for a label.
-        dim: cells of an LSTM layer of the prediction network.
-        layers: LSTM layers.
-        joint: hidden units of the joint network.
-        dropout: share of the prediction network's inputs and outputs dropped, in [0, 1).
-        joint_mb: most memory of the joint network's outputs, in MB.
-        backend: sums over alignments by ``k2``, by ``torch``, or ``auto``: k2 where it is
-            installed.
-        prune_range: while training, label positions that a frame keeps after k2's pruning; 0 = all.
-        simple_share: with pruning, the weight of the loss that chooses them, in (0, 1].
-    """
-
-    embedding: int
-    dim: int
-    layers: int
-    joint: int
-    dropout: float
-    joint_mb: float
-    backend: str
-    prune_range: int
-    simple_share: float
+    embedding: Count
+    dim: Count
+    layers: Count
+    joint: Count
+    dropout: ShareBelowOne
+    joint_mb: Positive
+    backend: Annotated[str, one_of("auto", "k2", "torch")]
+    prune_range: Natural
+    simple_share: PositiveShare
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "dim", "layers", "joint"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"transducer.{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"transducer.dropout must be in [0, 1), got {self.dropout}")
-        if not self.joint_mb > 0:
-            raise ValueError(f"transducer.joint_mb must be above 0, got {self.joint_mb}")
-        if self.backend not in BACKENDS:
-            raise ValueError(
-                f"transducer.backend must be one of {' '.join(BACKENDS)}, got {self.backend!r}"
-            )
-        if self.prune_range < 0 or self.prune_range == 1:
-            raise ValueError(
-                f"transducer.prune_range must be 0 or at least 2, got {self.prune_range}"
-            )
-        if not 0 < self.simple_share <= 1:
-            raise ValueError(f"transducer.simple_share must be in (0, 1], got {self.simple_share}")
+        super().__post_init__()
+        if self.prune_range == 1:
+            raise ValueError("prune_range must be 0 or at least 2, got 1")
 
 
 @dataclass(frozen=True)
 class RnntConfig(SequenceConfig):
     """Section ``am_rnnt`` of the configuration."""
 
+    kind: Annotated[str, one_of(KIND)]
     transducer: TransducerConfig
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_kind(KIND)
 
 
 @dataclass(frozen=True)
-class RnntSpec:
-    """All that is needed to build a :class:`RnntModel` again, besides its weights."""
+class RnntSpec(SequenceSpec):
+    """Content of a :class:`RnntModel`'s ``model.yaml``."""
 
-    kind: str
-    feature_dim: int
-    num_tokens: int
-    utterance_mean: bool
-    encoder: AnyEncoderConfig
     transducer: TransducerConfig
 
 
 class Predictor(nn.Module):
-    """The prediction network: an LSTM over the labels so far, of which 0 is the beginning."""
+    """The prediction network: an LSTM over the labels so far; 0 is the beginning."""
 
     def __init__(self, num_tokens: int, config: TransducerConfig) -> None:
         super().__init__()
@@ -114,22 +84,17 @@ class Predictor(nn.Module):
     def forward(
         self, labels: Tensor, state: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """(N, U) labels and the LSTM's two (L, N, D) to (N, U, D) outputs and what follows."""
+        """(N, U) labels and the LSTM's state, twice (L, N, D), to (N, U, D) outputs and state."""
         if state is None:
-            zero = self.embedding.weight.new_zeros(
-                self.lstm.num_layers, len(labels), self.lstm.hidden_size
-            )
+            layers, dim = self.lstm.num_layers, self.lstm.hidden_size
+            zero = self.embedding.weight.new_zeros(layers, len(labels), dim)
             state = (zero, zero)
         out, after = self.lstm(self.dropout(self.embedding(labels)), state)
         return self.dropout(out), after
 
 
 class Joint(nn.Module):
-    """tanh of the sum of a frame's and a prefix's projections, to C outputs.
-
-    Args:
-        limit: most bytes of what it gives at a time.
-    """
+    """Tanh of the sum of a frame's and a prefix's projections, to C outputs; limit in bytes."""
 
     def __init__(
         self, frame_dim: int, prefix_dim: int, num_tokens: int, hidden: int, limit: int
@@ -165,19 +130,17 @@ class Joint(nn.Module):
         if self.output._forward_hooks or len(pieces) == 1:
             return self._arcs(frames, prefixes, labels)
         again = torch.is_grad_enabled()
-        found: dict[int, list[tuple[Tensor, Tensor]]] = {}
+        parts: dict[int, list[tuple[Tensor, Tensor]]] = {}
         for rows, times in pieces:
             given = (frames[rows, times], prefixes[rows], labels[rows])
-            part = (
-                checkpoint(self._arcs, *given, use_reentrant=False, preserve_rng_state=False)
-                if again
-                else self._arcs(*given)
-            )
-            found.setdefault(rows.start, []).append(part)
-        by_rows = [[torch.cat(side, dim=1) for side in zip(*parts)] for parts in found.values()]
-        return torch.cat([blank for blank, _ in by_rows]), torch.cat(
-            [label for _, label in by_rows]
-        )
+            if again:
+                part = checkpoint(self._arcs, *given, use_reentrant=False, preserve_rng_state=False)
+            else:
+                part = self._arcs(*given)
+            parts.setdefault(rows.start, []).append(part)
+        by_rows = [[torch.cat(side, dim=1) for side in zip(*own)] for own in parts.values()]
+        blank, label = zip(*by_rows)
+        return torch.cat(blank), torch.cat(label)
 
     def _arcs(self, frames: Tensor, prefixes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         logits = self.logits(frames.unsqueeze(2), prefixes.unsqueeze(1))  # (N, T, U + 1, C)
@@ -189,15 +152,14 @@ class Joint(nn.Module):
     def shared_arcs(
         self, frames: Tensor, prefixes: Tensor, hyps: SharedPrefixes
     ) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of a blank after each prefix and of each token that follows one; no
-        gradients.
+        """Log-probabilities of a blank after each prefix and of each next token; no gradients.
 
         Args:
             frames: (N, T, J) projected.
             prefixes: (K, J) projected.
 
         Returns:
-            (K, T) and (E, T); what is behind an end is of no meaning.
+            (K, T) and (E, T); values behind an utterance's end mean nothing.
         """
         blanks, labels = [], []
         limit = self.limit if frames.is_cuda else min(self.limit, _CACHED)
@@ -206,9 +168,8 @@ class Joint(nn.Module):
         edges = torch.searchsorted(hyps.edge_nodes, splits).tolist()
         for start, first, last in zip(range(0, len(prefixes), step), edges, edges[1:]):
             end = start + step
-            logits = self.logits(
-                frames[hyps.owners[start:end]], prefixes[start:end].unsqueeze(1)
-            )  # (k, T, C)
+            read = prefixes[start:end].unsqueeze(1)
+            logits = self.logits(frames[hyps.owners[start:end]], read)  # (k, T, C)
             total = logits.logsumexp(2)
             blanks.append(logits[..., 0] - total)
             nodes = hyps.edge_nodes[first:last] - start
@@ -216,10 +177,7 @@ class Joint(nn.Module):
         return torch.cat(blanks), torch.cat(labels)
 
     def pieces(self, num: int, frames: int, positions: int) -> Iterator[tuple[slice, slice]]:
-        """Rows and frames whose outputs at ``positions`` prefixes fit into the limit.
-
-        Of one frame of one utterance they are computed even where they do not.
-        """
+        """Rows and frames whose outputs at ``positions`` prefixes fit the limit, or one frame."""
         cells = max(int(self.limit // (self._cell * positions)), 1)  # pairs of utterance and frame
         rows = min(max(cells // frames, 1), num) if cells < num * frames else num
         times = min(max(cells // rows, 1), frames)
@@ -232,10 +190,8 @@ class RnntModel(SequenceModel):
     """Encoder, prediction network and joint network; output 0 is the blank."""
 
     def __init__(self, spec: RnntSpec) -> None:
-        super().__init__(
-            spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean
-        )
-        self.spec, config = spec, spec.transducer
+        super().__init__(spec)
+        config = spec.transducer
         self.predictor = Predictor(spec.num_tokens, config)
         limit = int(config.joint_mb * 1e6)
         self.joint = Joint(self.encoder.out_dim, config.dim, spec.num_tokens, config.joint, limit)
@@ -246,9 +202,7 @@ class RnntModel(SequenceModel):
     def losses(
         self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
     ) -> Tensor:
-        """As :meth:`SequenceModel.losses`; while training, with k2's pruning where ``prune_range``
-        asks.
-        """
+        """As :meth:`SequenceModel.losses`; in training pruned by k2 if ``prune_range`` > 0."""
         prefixes, _ = self.predictor(functional.pad(targets, (1, 0)))
         if self.training and self.spec.transducer.prune_range and targets.size(1):
             return self._pruned(encoded, prefixes, lengths, targets, target_lengths)
@@ -263,69 +217,47 @@ class RnntModel(SequenceModel):
         targets: Tensor,
         target_lengths: Tensor,
     ) -> Tensor:
-        """Kuang et al. (2022), "Pruned RNN-T for fast, memory-efficient ASR training", section
-        3.
-        """
+        """Kuang et al. (2022), "Pruned RNN-T for fast, memory-efficient ASR", section 3."""
         k2 = find_k2()
         if k2 is None:
-            raise ConfigError(
-                "transducer.prune_range",
-                "k2, which prunes",
-                "no k2 here",
-                "set it to 0, or install k2",
-            )
+            way_out = "set it to 0, or install k2"
+            raise ConfigError("transducer.prune_range", "k2, which prunes", "no k2 here", way_out)
         edges = boundary(lengths, target_lengths)
-        # k2 wants as many frames as labels; those behind an utterance's end count for nothing.
+        # k2 needs as many frames as labels; those behind an utterance's end count for nothing.
         encoded = functional.pad(encoded, (0, 0, 0, max(targets.size(1) - encoded.size(1), 0)))
-        # Not the smoothed loss: it mixes in a unigram of the whole batch, so that utterances would
-        # change each other's gradients.
+        # Not k2's smoothed loss: its unigram of the whole batch would mix utterances' gradients.
+        outputs = self.simple_prefix(prefixes).float(), self.simple_frame(encoded).float()
+        options = dict(boundary=edges, reduction="none")
         simple, (of_label, of_blank) = k2.rnnt_loss_simple(
-            self.simple_prefix(prefixes).float(),
-            self.simple_frame(encoded).float(),
-            targets,
-            0,
-            boundary=edges,
-            reduction="none",
-            return_grad=True,
+            *outputs, targets, 0, return_grad=True, **options
         )
         config = self.spec.transducer
         ranges = k2.get_rnnt_prune_ranges(of_label, of_blank, edges, config.prune_range)
-        frames, kept = k2.do_rnnt_pruning(
-            self.joint.frame(encoded), self.joint.prefix(prefixes), ranges
-        )
-        pruned = k2.rnnt_loss_pruned(
-            self.joint.logits(frames, kept), targets, ranges, 0, boundary=edges, reduction="none"
-        )
+        projected = self.joint.frame(encoded), self.joint.prefix(prefixes)
+        logits = self.joint.logits(*k2.do_rnnt_pruning(*projected, ranges))
+        pruned = k2.rnnt_loss_pruned(logits, targets, ranges, 0, **options)
         loss: Tensor = pruned + config.simple_share * simple
         return loss
 
     @torch.no_grad()
     def log_likelihoods(
-        self,
-        encoded: Tensor,
-        lengths: Tensor,
-        rows: Tensor,
-        targets: Tensor,
-        target_lengths: Tensor,
+        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
     ) -> Tensor:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
         self.eval()
-        hyps = share_prefixes(rows, targets, target_lengths)
+        hyps = share_prefixes(rows, targets, sizes)
         outputs, _ = self.predictor(functional.pad(targets, (1, 0)))
-        # Of the hypotheses that begin with a prefix, any one: the network has read the same there.
+        # Any hypothesis with the prefix: the network has read the same there.
         read = outputs.new_zeros(len(hyps.owners), outputs.size(2))
         read[hyps.edge_nodes[hyps.edges[hyps.inside]]] = outputs[hyps.inside]
-        blank, label = self.joint.shared_arcs(
-            self.joint.frame(encoded), self.joint.prefix(read), hyps
-        )
+        projected = self.joint.frame(encoded), self.joint.prefix(read)
+        blank, label = self.joint.shared_arcs(*projected, hyps)
         arcs = blank[hyps.edge_nodes[hyps.edges]], label[hyps.edges[:, :-1]]
         by_frame = [part.transpose(1, 2).contiguous() for part in arcs]
         backend = self.spec.transducer.backend
-        return log_likelihood(*by_frame, lengths[rows], target_lengths, backend=backend).double()
+        return log_likelihood(*by_frame, lengths[rows], sizes, backend=backend).double()
 
     @torch.no_grad()
     def stepper(self, encoded: Tensor, lengths: Tensor) -> TransducerSteps:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.stepper`."""
         self.eval()
         return TransducerSteps(self, encoded, lengths)
 
@@ -342,13 +274,9 @@ class _Memory(NamedTuple):
 class TransducerSteps:
     """A :class:`privasr_k2.am.steps.Stepper` over a transducer: its probabilities of prefixes.
 
-    A prefix of u labels and its next label have the probability of saying that label at any frame,
-    the sum over t of alpha(t, u) P(label | t, u): whatever follows sums to 1. alpha(., u) follows
-    from alpha(., u - 1) by :func:`privasr_k2.am.steps.scanned`, all frames at once.
-
-    Args:
-        encoded: (N, T, D).
-        lengths: (N,) true frames.
+    A prefix of u labels is followed by a label with the probability of that label at any frame, the
+    sum over t of alpha(t, u) P(label | t, u). alpha(., u) follows from alpha(., u - 1) by
+    :func:`privasr_k2.am.steps.scanned`, all frames at once.
     """
 
     def __init__(self, model: RnntModel, encoded: Tensor, lengths: Tensor) -> None:
@@ -359,7 +287,6 @@ class TransducerSteps:
         self.num = len(encoded)
 
     def start(self) -> Prefixes:
-        """As :meth:`privasr_k2.am.steps.Stepper.start`."""
         owners = torch.arange(self.num, device=self._frames.device)
         prefix, state = self._model.predictor(torch.zeros_like(owners).unsqueeze(1))
         log_probs = self._log_probs(owners, prefix)
@@ -368,7 +295,6 @@ class TransducerSteps:
         return self._prefixes(owners, state, log_probs, entering, entering.new_zeros(self.num))
 
     def extend(self, prefixes: Prefixes, rows: Tensor, tokens: Tensor) -> Prefixes:
-        """As :meth:`privasr_k2.am.steps.Stepper.extend`."""
         before: _Memory = prefixes.memory
         owners = before.owners[rows]
         cells = (before.hidden[rows].transpose(0, 1), before.cell[rows].transpose(0, 1))
@@ -381,11 +307,8 @@ class TransducerSteps:
     def _log_probs(self, owners: Tensor, prefix: Tensor) -> Tensor:
         """(M, T, C) of all frames after one prefix each, (M, 1, D)."""
         joint = self._model.joint
-        return (
-            joint.logits(self._frames[owners], joint.prefix(prefix))
-            .log_softmax(2)
-            .clamp(min=_LEAST)
-        )
+        logits = joint.logits(self._frames[owners], joint.prefix(prefix))
+        return logits.log_softmax(2).clamp(min=_LEAST)
 
     def _prefixes(
         self,

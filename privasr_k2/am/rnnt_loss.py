@@ -1,10 +1,8 @@
-"""Sums over the alignments of an RNN transducer, from log-probabilities of blanks and of the next
-label.
+"""Sums over the alignments of an RNN transducer, from log-probabilities of blanks and next labels.
 
 Graves (2012), "Sequence transduction with recurrent neural networks", section 2.4: a blank leads
-from frame t to frame t + 1, a label from u labels to u + 1 within a frame, and the last blank ends
-the sequence. k2 computes it where it is installed; ours goes along anti-diagonals, whose cells do
-not depend on each other.
+from frame t to t + 1, a label from u labels to u + 1 within a frame, and the last blank ends the
+sequence. By k2 where it is installed, else along anti-diagonals of independent cells.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from privasr_k2.errors import ConfigError
 
@@ -24,7 +23,7 @@ _NONE = -1e30  # finite, so that differences of it are
 def log_likelihood(
     blank: Tensor, label: Tensor, lengths: Tensor, target_lengths: Tensor, *, backend: str
 ) -> Tensor:
-    """log P(labels | frames), summed over all alignments, differentiable.
+    """(N,) log P(labels | frames), summed over all alignments, differentiable.
 
     Args:
         blank: (N, T, U + 1) natural log of a blank at frame t after u labels.
@@ -33,32 +32,24 @@ def log_likelihood(
         target_lengths: (N,) true labels.
         backend: ``auto`` (k2 where it is installed), ``k2`` or ``torch``.
 
-    Returns:
-        (N,).
-
-    >>> half = torch.full((1, 2, 2), 0.5).log()  # 2 frames, 1 label: of 2 alignments each 1/2 * 1/2 * 1/2
-    >>> one = torch.tensor([1])
-    >>> round(log_likelihood(half, half[:, :, :1], 2 * one, one, backend="torch").exp().item(), 4)
+    >>> half, size = torch.full((1, 2, 2), 0.5).log(), torch.tensor([1])  # 2 frames, 1 label
+    >>> total = log_likelihood(half, half[:, :, :1], 2 * size, size, backend="torch")
+    >>> round(total.exp().item(), 4)  # 2 alignments, each 1/2 * 1/2 * 1/2
     0.25
     """
     k2 = find_k2() if backend != "torch" else None
     if backend == "k2" and k2 is None:
-        raise ConfigError(
-            "transducer.backend", "k2 to be installed", "none", "set it to auto or torch"
-        )
+        way_out = "set it to auto or torch"
+        raise ConfigError("transducer.backend", "k2 to be installed", "none", way_out)
     if k2 is None or label.size(2) == 0 or blank.dtype not in (torch.float32, torch.float64):
         return Alignments.apply(blank, label, lengths, target_lengths)
     # k2 has labels behind the last blank, too, unless they are impossible.
-    behind = torch.arange(label.size(1) + 1, device=label.device) >= lengths.unsqueeze(
-        1
-    )  # (N, T + 1)
-    px = torch.nn.functional.pad(label.transpose(1, 2), (0, 1)).masked_fill(
-        behind.unsqueeze(1), -float("inf")
-    )
-    found: Tensor = k2.mutual_information_recursion(
-        px, blank.transpose(1, 2), boundary(lengths, target_lengths)
-    )
-    return found
+    frames = torch.arange(label.size(1) + 1, device=label.device)
+    behind = (frames >= lengths.unsqueeze(1)).unsqueeze(1)  # (N, 1, T + 1)
+    px = functional.pad(label.transpose(1, 2), (0, 1)).masked_fill(behind, -float("inf"))
+    edges = boundary(lengths, target_lengths)
+    total: Tensor = k2.mutual_information_recursion(px, blank.transpose(1, 2), edges)
+    return total
 
 
 @lru_cache
@@ -78,8 +69,7 @@ def boundary(lengths: Tensor, target_lengths: Tensor) -> Tensor:
 
 
 class Alignments(torch.autograd.Function):
-    """The forward and, for gradients, the backward variables of all alignments (Graves 2012, eq.
-    16, 18, 20).
+    """Forward and backward variables of all alignments (Graves 2012, eq. 16, 18, 20).
 
     Cell (t, u) lies on diagonal t + u. Arrays are laid out by diagonals, (T + U, N, U + 1), so that
     a step is one operation on a slice.
@@ -97,9 +87,8 @@ class Alignments(torch.autograd.Function):
         alphas[0, :, 0] = 0.0
         for d in range(1, num_diagonals):
             alphas[d] = alphas[d - 1] + blanks[d - 1]
-            alphas[d, :, 1:] = torch.logaddexp(
-                alphas[d, :, 1:], alphas[d - 1, :, :-1] + labels[d - 1]
-            )
+            spoken = alphas[d - 1, :, :-1] + labels[d - 1]
+            alphas[d, :, 1:] = torch.logaddexp(alphas[d, :, 1:], spoken)
         rows = torch.arange(num, device=blank.device)
         last = (lengths - 1 + target_lengths, rows, target_lengths)
         total = alphas[last] + blanks[last]
@@ -109,9 +98,7 @@ class Alignments(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
-        """Posteriors of the arcs: what a log-likelihood's derivative by their log-probabilities
-        is.
-        """
+        """Posteriors of the arcs: derivatives of a log-likelihood by their log-probabilities."""
         blanks, labels, alphas, total, lengths, target_lengths = ctx.saved_tensors
         num_diagonals, num, width = blanks.shape
         rows = torch.arange(num, device=blanks.device)
@@ -121,8 +108,7 @@ class Alignments(torch.autograd.Function):
         of_blank, of_label = torch.empty_like(blanks), torch.empty_like(labels)
         betas = blanks.new_full((num, width), _NONE)  # of the diagonal behind
         for d in reversed(range(num_diagonals)):
-            # A blank of the last cell leads to the end; nothing else leads behind the last
-            # diagonal.
+            # Only a blank of the last cell leads behind the last diagonal.
             behind = torch.where((last == d).unsqueeze(1), ended, betas)
             through = blanks[d] + behind
             of_blank[d] = (alphas[d] + through - total.unsqueeze(1)).exp()
@@ -131,30 +117,23 @@ class Alignments(torch.autograd.Function):
             betas = through.clone()
             betas[:, :-1] = torch.logaddexp(betas[:, :-1], spoken)
         scale = outer[0].view(1, -1, 1)
-        return (
-            _by_frames(of_blank * scale, ctx.frames),
-            _by_frames(of_label * scale, ctx.frames),
-            None,
-            None,
-        )
+        gradients = (_by_frames(arc * scale, ctx.frames) for arc in (of_blank, of_label))
+        return (*gradients, None, None)
 
 
 def _by_diagonals(x: Tensor, num_diagonals: int) -> Tensor:
-    """(N, T, W) to (D, N, W): place (d, n, u) holds x[n, d - u, u], and there is none at its
-    edges.
-    """
+    """(N, T, W) to (D, N, W): place (d, n, u) holds x[n, d - u, u], or -1e30 at the edges."""
     num, frames, width = x.shape
-    times = torch.arange(num_diagonals, device=x.device).unsqueeze(1) - torch.arange(
-        width, device=x.device
-    )
-    found = x.transpose(0, 1).gather(0, times.clamp(0, frames - 1).unsqueeze(1).expand(-1, num, -1))
-    return found.masked_fill(((times < 0) | (times >= frames)).unsqueeze(1), _NONE)
+    diagonals, positions = (torch.arange(n, device=x.device) for n in (num_diagonals, width))
+    times = diagonals.unsqueeze(1) - positions
+    rows = times.clamp(0, frames - 1).unsqueeze(1).expand(-1, num, -1)
+    outside = ((times < 0) | (times >= frames)).unsqueeze(1)
+    return x.transpose(0, 1).gather(0, rows).masked_fill(outside, _NONE)
 
 
 def _by_frames(x: Tensor, frames: int) -> Tensor:
     """The inverse of :func:`_by_diagonals`."""
     _, num, width = x.shape
-    places = torch.arange(frames, device=x.device).unsqueeze(1) + torch.arange(
-        width, device=x.device
-    )
+    times, positions = (torch.arange(n, device=x.device) for n in (frames, width))
+    places = times.unsqueeze(1) + positions
     return x.gather(0, places.unsqueeze(1).expand(-1, num, -1)).transpose(0, 1)

@@ -1,9 +1,7 @@
-"""End-to-end models behind one interface: losses an utterance, scores of hypotheses, posteriors of
-tokens.
+"""End-to-end models behind one interface: losses, scores of hypotheses, posteriors of tokens.
 
-Whatever its architecture, a model is a distribution over token sequences
-(:mod:`privasr_k2.am.steps`): :func:`nbest` searches it, and :meth:`Recognizer.log_likelihoods`
-scores given sequences. A CTC model has this interface, too.
+Every model, CTC included, is a distribution over token sequences (:mod:`privasr_k2.am.steps`):
+:func:`nbest` searches it, and :meth:`Recognizer.log_likelihoods` scores given sequences.
 """
 
 from __future__ import annotations
@@ -19,19 +17,25 @@ from torch import Tensor, nn
 from privasr_k2.am.beam_search import Found, beam_search
 from privasr_k2.am.ctc import token_errors
 from privasr_k2.am.encoders import AnyEncoderConfig
-from privasr_k2.am.model import AcousticModel, AmConfig, AmTask
+from privasr_k2.am.model import AcousticModel, AmConfig, AmTask, ModelSpec
 from privasr_k2.am.steps import Stepper
 from privasr_k2.data.batches import Batch
 from privasr_k2.training.task import Loss
 
-# Dev is scored with greedy hypotheses; a model that does not stop is stopped so many tokens behind
-# the text.
+# Greedy search on dev stops so many tokens behind the text.
 _BEYOND = 10
 
 
 @dataclass(frozen=True)
 class SequenceConfig(AmConfig):
     """Settings that end-to-end models share."""
+
+    encoder: AnyEncoderConfig
+
+
+@dataclass(frozen=True)
+class SequenceSpec(ModelSpec):
+    """Content of ``model.yaml`` that end-to-end models share."""
 
     encoder: AnyEncoderConfig
 
@@ -44,25 +48,18 @@ class Recognizer(Protocol):
     tokens: list[str] | None
 
     def encode(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, T, F) features and (N,) frames to (N, T', D) and (N,): computed once for all that
-        follows.
-        """
+        """(N, T, F) features and (N,) frames to (N, T', D) and (N,), for all that follows."""
 
     def log_likelihoods(
-        self,
-        encoded: Tensor,
-        lengths: Tensor,
-        rows: Tensor,
-        targets: Tensor,
-        target_lengths: Tensor,
+        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
     ) -> Tensor:
         """log P(tokens | utterance), (M,) float64.
 
         Args:
-            encoded: (N, T', D) what :meth:`encode` gave, with its ``lengths``.
-            rows: (M,) which utterance each sequence is a hypothesis of.
+            encoded: (N, T', D) of :meth:`encode`, with its ``lengths``.
+            rows: (M,) utterance of each sequence.
             targets: (M, U) token numbers from 1.
-            target_lengths: (M,) true tokens, 0 too.
+            sizes: (M,) true tokens, 0 or more.
         """
 
     def stepper(self, encoded: Tensor, lengths: Tensor) -> Stepper:
@@ -75,16 +72,13 @@ class SequenceModel(AcousticModel):
     def forward(
         self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
     ) -> Tensor:
-        """The loss of every utterance, in the mode that the model is in and with gradients.
+        """(N,) losses in nats, in the model's mode and with gradients; utterances do not mix.
 
         Args:
             features: (N, T, F).
             lengths: (N,) true frames.
             targets: (N, U) token numbers from 1.
             target_lengths: (N,) true tokens.
-
-        Returns:
-            (N,) in nats. No layer mixes utterances, and padding changes nothing.
         """
         encoded, lengths = self.encoded(features, lengths)
         return self.losses(encoded.transpose(1, 2), lengths, targets, target_lengths)
@@ -101,34 +95,15 @@ class SequenceModel(AcousticModel):
 
     @torch.no_grad()
     def encode(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`Recognizer.encode`."""
         self.eval()
         encoded, lengths = self.encoded(features, lengths)
         return encoded.transpose(1, 2), lengths
 
-    @abstractmethod
-    def log_likelihoods(
-        self,
-        encoded: Tensor,
-        lengths: Tensor,
-        rows: Tensor,
-        targets: Tensor,
-        target_lengths: Tensor,
-    ) -> Tensor:
-        """As :meth:`Recognizer.log_likelihoods`."""
-
-    @abstractmethod
-    def stepper(self, encoded: Tensor, lengths: Tensor) -> Stepper:
-        """As :meth:`Recognizer.stepper`."""
-
 
 class SequenceTask(AmTask):
-    """Losses of a :class:`SequenceModel` for the trainer: nats and, when scoring, greedy errors, a
-    token.
-    """
+    """Losses of a :class:`SequenceModel`, in nats; when scoring also greedy token errors."""
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
-        """The losses of a batch; ``generator`` is None when scoring."""
         features, lengths = self.augmented(batch, generator)
         sums = model(features, lengths, batch.targets, batch.target_lengths)
         extra: Mapping[str, float] = {}
@@ -148,16 +123,14 @@ def nbest(
     beam: int,
     num_paths: int,
 ) -> list[list[Found]]:
-    """The best token sequences of N utterances, as :func:`privasr_k2.am.beam_search.beam_search`
-    finds them.
+    """The best token sequences of N utterances by :func:`privasr_k2.am.beam_search.beam_search`.
 
     Args:
         features: (N, T, F) float32.
         lengths: (N,) true frames.
         max_tokens: (N,) longest sequences.
         beam: prefixes that are read on; 1 = greedy.
-        num_paths: sequences of an utterance, at most.
+        num_paths: most sequences of an utterance.
     """
-    return beam_search(
-        model.stepper(*model.encode(features, lengths)), max_tokens, beam=beam, num_paths=num_paths
-    )
+    stepper = model.stepper(*model.encode(features, lengths))
+    return beam_search(stepper, max_tokens, beam=beam, num_paths=num_paths)

@@ -1,6 +1,4 @@
-"""Hypotheses of many utterances with each distinct prefix once: those of an N-best list begin
-alike.
-"""
+"""Hypotheses of many utterances with each distinct prefix once, as in an N-best list."""
 
 from __future__ import annotations
 
@@ -20,15 +18,13 @@ class SharedPrefixes:
     """M hypotheses as K distinct prefixes of utterances and the E tokens that follow them.
 
     Attributes:
-        levels: where the prefixes of each length begin, those of no token first; the last entry is
-            K.
+        levels: where the prefixes of each length begin, from length 0; the last entry is K.
         owners: (K,) utterance of each prefix.
-        parents: (K,) place of the prefix without its last token among those of its length; 0 for no
-            token.
+        parents: (K,) place of the prefix without its last token, within its length; 0 if empty.
         tokens: (K,) last token of each prefix; 0 for none.
         edge_nodes, edge_tokens: (E,) after which prefix which token follows, rising; 0 = the end.
-        edges: (M, U + 1) edge that each position of each hypothesis takes; 0 behind its end.
-        inside: (M, U + 1) whether a position is one of the hypothesis or its end.
+        edges: (M, U + 1) edge of each position of each hypothesis; 0 behind its end.
+        inside: (M, U + 1) positions of the hypothesis and its end.
     """
 
     levels: tuple[int, ...]
@@ -53,8 +49,9 @@ def share_prefixes(rows: Tensor, targets: Tensor, target_lengths: Tensor) -> Sha
         targets: (M, U) token numbers from 1, padded.
         target_lengths: (M,).
 
-    >>> found = share_prefixes(torch.tensor([0, 0]), torch.tensor([[3, 4], [3, 0]]), torch.tensor([2, 1]))
-    >>> found.tokens.tolist(), found.edge_tokens.tolist(), found.edges.tolist()
+    >>> tokens = torch.tensor([[3, 4], [3, 0]])
+    >>> shared = share_prefixes(torch.tensor([0, 0]), tokens, torch.tensor([2, 1]))
+    >>> shared.tokens.tolist(), shared.edge_tokens.tolist(), shared.edges.tolist()
     ([0, 3, 4], [3, 0, 4, 0], [[0, 2, 3], [0, 1, 0]])
     """
     tokens, lengths, owners = (x.cpu().numpy() for x in (targets, target_lengths, rows))
@@ -69,9 +66,8 @@ def share_prefixes(rows: Tensor, targets: Tensor, target_lengths: Tensor) -> Sha
     first = len(np.unique(owners))  # edges and nodes of utterances: theirs is no token
     node_owners = np.zeros(len(tree.words), dtype=np.int64)
     node_owners[1 : 1 + first] = tree.words[1 : 1 + first] - above
-    for (start, end), above_start in zip(
-        pairwise(tree.starts[2:].tolist()), tree.starts[1:].tolist()
-    ):
+    starts = tree.starts.tolist()
+    for (start, end), above_start in zip(pairwise(starts[2:]), starts[1:]):
         node_owners[start:end] = node_owners[above_start + tree.parents[start:end]]
     edges = np.zeros((num, width + 1), dtype=np.int64)
     edges[inside] = (tree.edges[num:] - first)[np.argsort(tree.sequences[num:], kind="stable")]

@@ -1,5 +1,6 @@
-"""SpecAugment without time warping: Park et al. (2019), "SpecAugment: a simple data augmentation
-method".
+"""SpecAugment without time warping.
+
+Park et al. (2019), "SpecAugment: a simple data augmentation method".
 """
 
 from __future__ import annotations
@@ -9,35 +10,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from privasr_k2.constraints import Checked, Natural, NotNegative, Share
+
 
 @dataclass(frozen=True)
-class SpecAugmentConfig:
-    """How much is masked.
+class SpecAugmentConfig(Checked):
+    """How much is masked; ``conf/ctc.yaml#am_ctc`` explains the values."""
 
-    Attributes:
-        time_masks_per_second: masks over time for a second of speech; 0 = none.
-        time_width: longest time mask, in frames.
-        max_time_share: most of an utterance's frames under time masks, in [0, 1].
-        frequency_masks: masks over features for an utterance; 0 = none.
-        frequency_width: widest of them, in features.
-    """
-
-    time_masks_per_second: float
-    time_width: int
-    max_time_share: float
-    frequency_masks: int
-    frequency_width: int
-
-    def __post_init__(self) -> None:
-        for name in ("time_masks_per_second", "time_width", "frequency_masks", "frequency_width"):
-            if getattr(self, name) < 0:
-                raise ValueError(
-                    f"spec_augment.{name} must not be below 0, got {getattr(self, name)}"
-                )
-        if not 0 <= self.max_time_share <= 1:
-            raise ValueError(
-                f"spec_augment.max_time_share must be in [0, 1], got {self.max_time_share}"
-            )
+    time_masks_per_second: NotNegative
+    time_width: Natural
+    max_time_share: Share
+    frequency_masks: Natural
+    frequency_width: Natural
 
 
 class SpecAugment:
@@ -65,9 +49,8 @@ class SpecAugment:
         width = min(config.frequency_width, features.size(2))
         counts = torch.full((len(features),), config.frequency_masks)
         everywhere = torch.full((len(features),), features.size(2))
-        masked = masked | _bands(counts, everywhere, width, features.size(2), generator).unsqueeze(
-            1
-        )  # (N, T, F)
+        bands = _bands(counts, everywhere, width, features.size(2), generator)
+        masked = masked | bands.unsqueeze(1)  # (N, T, F)
         masked = (masked & true.unsqueeze(2)).to(features.device)
         true = true.to(features)
         mean = torch.einsum("ntf,nt->nf", features, true) / true.sum(1, keepdim=True)
@@ -77,18 +60,15 @@ class SpecAugment:
         config = self._config
         counts = (lengths * (config.time_masks_per_second / self._frames_per_second)).round().long()
         if config.time_width > 0:
-            counts = torch.minimum(
-                counts, (lengths * config.max_time_share / config.time_width).floor().long()
-            )
+            most = (lengths * config.max_time_share / config.time_width).floor().long()
+            counts = torch.minimum(counts, most)
         return _bands(counts, lengths, config.time_width, frames, generator)
 
 
 def _bands(
     counts: Tensor, sizes: Tensor, width: int, total: int, generator: torch.Generator
 ) -> Tensor:
-    """(N, total) true inside ``counts`` bands of 0 to ``width`` places within the first ``sizes``
-    places.
-    """
+    """(N, total) true inside ``counts`` bands of at most ``width`` within the first ``sizes``."""
     number = int(counts.max()) if len(counts) else 0
     drawn = torch.rand(2, len(counts), number, 1, generator=generator)
     widths = (drawn[0] * (width + 1)).floor()

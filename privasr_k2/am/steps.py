@@ -1,10 +1,8 @@
-"""Reading hypotheses token by token: what searches and votes need of a model, many prefixes at
-once.
+"""Reading hypotheses token by token, many prefixes at once, for searches and votes.
 
-A model is a distribution over token sequences. Whatever its architecture, it gives the
-log-probability of every next token, and of the end, after each of M prefixes: the chain rule's
-factors, which sum to the sequence's own log-probability. Token 0, never inside a sequence, stands
-for the end.
+A model is a distribution over token sequences: after each of M prefixes it gives the
+log-probability of every next token and of the end, the chain rule's factors. Token 0, never
+inside a sequence, stands for the end.
 """
 
 from __future__ import annotations
@@ -22,9 +20,8 @@ class Prefixes:
     """M prefixes of hypotheses.
 
     Attributes:
-        scores: (M, C) float64 natural log; what each token adds after each prefix, and at 0 the
-            end.
-        memory: what the model needs to read on: tensors whose first dimension is M.
+        scores: (M, C) float64 natural log of each token after each prefix; of the end at 0.
+        memory: tensors whose first dimension is M, from which the model reads on.
     """
 
     scores: Tensor
@@ -49,13 +46,13 @@ class Stepper(Protocol):
 
 
 class JointSteps:
-    """Several models at once: weighted sums of their log-probabilities.
+    """Several models at once: weighted sums of their log-probabilities, never above 0.
 
     Watanabe et al. (2017), "Hybrid CTC/attention architecture for end-to-end speech recognition",
-    eq. 47. Such scores are no log-probabilities, but never above 0 either.
+    eq. 47.
 
     Args:
-        parts: steppers over the same utterances with their weights, of which none is below 0.
+        parts: steppers over the same utterances with their weights, 0 or more.
     """
 
     def __init__(self, parts: Sequence[tuple[float, Stepper]]) -> None:
@@ -63,24 +60,22 @@ class JointSteps:
         self.num = self._parts[0][1].num
 
     def start(self) -> Prefixes:
-        """As :meth:`Stepper.start`."""
         return self._joint([stepper.start() for _, stepper in self._parts])
 
     def extend(self, prefixes: Prefixes, rows: Tensor, tokens: Tensor) -> Prefixes:
-        """As :meth:`Stepper.extend`."""
         pairs = zip(self._parts, prefixes.memory)
-        return self._joint([stepper.extend(one, rows, tokens) for (_, stepper), one in pairs])
+        return self._joint([stepper.extend(part, rows, tokens) for (_, stepper), part in pairs])
 
-    def _joint(self, found: list[Prefixes]) -> Prefixes:
-        weighted = [weight * one.scores for (weight, _), one in zip(self._parts, found)]
-        return Prefixes(torch.stack(weighted).sum(0), found)
+    def _joint(self, parts: list[Prefixes]) -> Prefixes:
+        weighted = [weight * part.scores for (weight, _), part in zip(self._parts, parts)]
+        return Prefixes(torch.stack(weighted).sum(0), parts)
 
 
 def scanned(weights: Tensor, entering: Tensor) -> Tensor:
     """y(t) = log(exp(y(t - 1) + w(t - 1)) + exp(e(t))) with y(-1) = -inf, all t at once.
 
-    With W(t) = w(0) + ... + w(t - 1) it is W(t) + log(sum of exp(e(s) - W(s)) over s <= t), so that
-    no loop over frames is needed; in double precision, because W may be some thousands.
+    With W(t) = w(0) + ... + w(t - 1) it is W(t) + log(sum of exp(e(s) - W(s)) over s <= t), in
+    double precision because W may be some thousands.
 
     Args:
         weights: (M, T), finite.
@@ -96,7 +91,5 @@ def scanned(weights: Tensor, entering: Tensor) -> Tensor:
 
 
 def relative(joint: Tensor, prefix: Tensor) -> Tensor:
-    """log P(next | prefix) (M, C) from log P(prefix, next) (M, C) and log P(prefix) (M,); -inf
-    stays -inf.
-    """
+    """log P(next | prefix) (M, C) from log P(prefix, next) (M, C) and log P(prefix) (M,)."""
     return (joint - prefix.unsqueeze(1)).masked_fill(joint.isinf(), -float("inf"))

@@ -13,8 +13,7 @@ from torch import Tensor
 def time_stretch(
     features: Tensor, lengths: Tensor, share: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Scale the duration of each utterance by a random factor between ``1 - share`` and ``1 +
-    share``.
+    """Scale each utterance's duration by a random factor from ``1 - share`` to ``1 + share``.
 
     Frames are interpolated linearly at equal steps.
 
@@ -40,7 +39,6 @@ def time_stretch(
     before = places.floor().long()
     after = torch.minimum(before + 1, (lengths - 1).unsqueeze(1))
     rows = torch.arange(len(lengths), device=features.device).unsqueeze(1)
-    between = torch.lerp(
-        features[rows, before], features[rows, after], (places - before).unsqueeze(2)
-    )
+    share_of_after = (places - before).unsqueeze(2)
+    between = torch.lerp(features[rows, before], features[rows, after], share_of_after)
     return between * (frames < wanted.unsqueeze(1)).unsqueeze(2), wanted

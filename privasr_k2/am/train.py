@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import continue_model, save_model
@@ -40,12 +40,11 @@ def train_am(
     """Train on the role ``train``, score epochs on ``dev``, and write the averaged model.
 
     Args:
-        feats: folder with ``cuts_train.jsonl.gz`` and ``cuts_dev.jsonl.gz`` that have features.
-        lang_dir: a language folder: tokens and the words' pronunciations.
+        feats: folder with the cuts of both roles, which have features.
         folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the
             model.
         num_workers: processes that read ahead where features do not fit in memory.
-        init: train this model further; mean and deviation of the features stay as they are in it.
+        init: train this model further, with its mean and deviation of the features.
     """
     cuts = {role: load_cuts(feats, role) for role in ("train", "dev")}
     train_cuts(cuts, load_lang(lang_dir), folder, config, process, num_workers, init=init)
@@ -61,44 +60,46 @@ def train_cuts(
     *,
     init: Path | None = None,
 ) -> None:
-    """As :func:`train_am`, from the cuts of the roles ``train`` and ``dev``, which have
-    features.
-    """
+    """As :func:`train_am`, from the cuts of the roles ``train`` and ``dev``."""
     spec = spec_of(config, cuts["train"][0].num_features, lang.num_tokens)
-    model = (
-        new_model(spec, config.seed) if init is None else continue_model(init, spec, lang.tokens)
-    )
+    model = begin_model(spec, config, init, lang.tokens)
     sources = {
         role: _batches(cuts[role], lang, model, role, config, process, num_workers)
         for role in ("train", "dev")
     }
-    content = hashlib.sha256()
-    statistics = feature_statistics(
-        hashed(sources["train"].everything(), content), utterance_mean=config.utterance_mean
-    )
-    if init is None:
-        model.mean, model.deviation = statistics
-    log.info(
-        "%.2f M parameters, %s", sum(p.numel() for p in model.parameters()) / 1e6, process.device
-    )
+    content = fit_features(model, sources["train"], config, init)
+    millions = sum(p.numel() for p in model.parameters()) / 1e6
+    log.info("%.2f M parameters, %s", millions, process.device)
     if process.leads:
         configuration.save(config, folder / "config.yaml")
-    fingerprint = training_fingerprint(
-        config, spec, lang.tokens, sources["train"].targets, content.hexdigest(), model
-    )
-    epochs = train(
-        model,
-        task_of(config),
-        sources["train"],
-        sources["dev"],
-        folder,
-        config,
-        process,
-        fingerprint,
-    )
+    targets = sources["train"].targets
+    fingerprint = training_fingerprint(config, spec, lang.tokens, targets, content, model)
+    task, given = task_of(config), (sources["train"], sources["dev"])
+    epochs = train(model, task, *given, folder, config, process, fingerprint)
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))
         save_model(folder, spec, average(epochs), lang.tokens)
+
+
+def begin_model(
+    spec: Any, config: AmConfig, init: Path | None, tokens: Sequence[str]
+) -> AcousticModel:
+    """A model of random weights, or that of the folder ``init`` to train it further."""
+    return new_model(spec, config.seed) if init is None else continue_model(init, spec, tokens)
+
+
+def fit_features(model: Any, source: Batches, config: AmConfig, init: Path | None) -> str:
+    """Set mean and deviation of the features, unless they are those of ``init``.
+
+    Returns:
+        a hash of all features.
+    """
+    content = hashlib.sha256()
+    batches = hashed(source.everything(), content)
+    statistics = feature_statistics(batches, utterance_mean=config.utterance_mean)
+    if init is None:
+        model.mean, model.deviation = statistics
+    return content.hexdigest()
 
 
 def _batches(
@@ -111,19 +112,16 @@ def _batches(
     num_workers: int,
 ) -> Batches:
     cuts, targets = spelled_targets(cuts, lang, role=role)
-    training = role == "train"
-    shortest = 1.0 - config.time_stretch if training else 1.0
+    shortest, share = 1.0, {}
+    if role == "train":
+        shortest = 1.0 - config.time_stretch
+        share = {"rank": process.rank, "world_size": process.world_size}
+
+    def frames(number: int) -> int:
+        return model.output_frames(int(number * shortest))
+
     if model.needs_frames():
-        cuts = drop_unalignable(
-            cuts, targets, lambda frames: model.output_frames(int(frames * shortest)), role=role
-        )
-    return Batches(
-        cuts,
-        targets,
-        max_duration=config.max_duration,
-        seed=config.seed if training else None,
-        rank=process.rank if training else 0,
-        world_size=process.world_size if training else 1,
-        num_workers=num_workers,
-        memory_gb=config.memory_gb,
-    )
+        cuts = drop_unalignable(cuts, targets, frames, role=role)
+    reads = dict(max_duration=config.max_duration, memory_gb=config.memory_gb)
+    seed = config.seed if role == "train" else None
+    return Batches(cuts, targets, seed=seed, num_workers=num_workers, **reads, **share)

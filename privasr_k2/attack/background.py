@@ -20,8 +20,7 @@ class Background:
     """Public speech.
 
     Attributes:
-        mean: (F,) float32 of its frames.
-        deviation: (F,) float32, above 0.
+        mean, deviation: (F,) float32 of its frames.
         frame_shift: seconds.
         frames_per_token: median over utterances.
         frames: median frames of the utterances that say just this, by text.

@@ -25,11 +25,9 @@ class Inversion:
 
     Attributes:
         name: of the file, without its suffix.
-        config: the attack's.
         models: how many were attacked together.
         deviation: (F,) of the public speech that the attacker knew.
         frame_shift: seconds.
-        words: the reconstructions by word.
     """
 
     name: str

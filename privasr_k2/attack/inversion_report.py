@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,8 @@ def distances(inversion: Inversion, found: Occurrences, *, utterance_mean: bool)
             continue
         inverted = scaled(inversion.words[word].features)
         for speaker, occurrences in speakers.items():
-            apart = warped_distances(inverted, [scaled(one.features) for one in occurrences])
+            spoken = [scaled(occurrence.features) for occurrence in occurrences]
+            apart = warped_distances(inverted, spoken)
             by_word.setdefault(speaker, {})[word] = float(apart.mean())
     return by_word
 
@@ -60,8 +62,11 @@ def check_apart(members: Occurrences, others: Occurrences, name: str) -> None:
     Raises:
         DataError: a speaker of both.
     """
-    groups = [{one.speaker for said in g.values() for one in said} for g in (members, others)]
-    both = sorted(groups[0] & groups[1])
+
+    def speakers(group: Occurrences) -> set[str]:
+        return {occurrence.speaker for occurrence in chain(*group.values())}
+
+    both = sorted(speakers(members) & speakers(others))
     if both:
         place, expected = f"--in-others, for {name}", "speakers who are not in the training"
         found = f"{len(both)} speakers in both, {', '.join(both[:3])}"
@@ -88,10 +93,10 @@ def examine(
         check_apart(of_members, others, inversion.name)
 
         def measured(
-            one: Inversion, of_members: Occurrences = of_members
+            other: Inversion, of_members: Occurrences = of_members
         ) -> tuple[Distances, Distances]:
             mean = {"utterance_mean": config.utterance_mean}
-            return distances(one, of_members, **mean), distances(one, others, **mean)
+            return distances(other, of_members, **mean), distances(other, others, **mean)
 
         def tested(pair: tuple[Distances, Distances], *names: str) -> Advantage | None:
             return advantage(
@@ -99,14 +104,14 @@ def examine(
                 replicates=config.replicates, confidence=config.confidence,
             )  # fmt: skip
 
-        ours = measured(inversion)
-        control = next((one for one in inversions if _controls(one, inversion)), None)
+        measures = measured(inversion)
+        control = next((other for other in inversions if _controls(other, inversion)), None)
         less = None
         if control is not None:
-            pair = tuple(minus(a, b) for a, b in zip(ours, measured(control)))
+            pair = tuple(minus(a, b) for a, b in zip(measures, measured(control)))
             less = tested(pair, inversion.name, "less control")  # type: ignore[arg-type]
         words = tuple(sorted(w for w in inversion.words if of_members.get(w) and others.get(w)))
-        results.append(Result(inversion, words, tested(ours, inversion.name), less))
+        results.append(Result(inversion, words, tested(measures, inversion.name), less))
     return results
 
 
@@ -127,10 +132,12 @@ def panels(
         return prepared(features, first.deviation, utterance_mean=config.utterance_mean)
 
     for word, inverted in first.words.items():
-        shown = [(one.name, one.words[word].features) for one in inversions if word in one.words]
-        if said := members[0].get(word):
-            candidates = [scaled(one.features) for one in said]
-            nearest = said[int(warped_distances(scaled(inverted.features), candidates).argmin())]
+        having = [each for each in inversions if word in each.words]
+        shown = [(each.name, each.words[word].features) for each in having]
+        if occurrences := members[0].get(word):
+            spoken = [scaled(each.features) for each in occurrences]
+            apart = warped_distances(scaled(inverted.features), spoken)
+            nearest = occurrences[int(apart.argmin())]
             shown.insert(0, (f"said by {nearest.speaker}", nearest.features))
         mel = {"mel_bins": config.mel_bins, "lifter": config.lifter}
         rows.append((word, [(name, mel_spectrogram(values, **mel)) for name, values in shown]))
@@ -167,16 +174,16 @@ def _test(test: Advantage | None, p: float | None) -> dict[str, Any] | None:
 
 def _scores(inversion: Inversion) -> dict[str, float]:
     """Means over its words, in nats, and the most queries."""
-    found = list(inversion.words.values())
+    inverted = list(inversion.words.values())
     return {
-        "log_likelihood": float(np.mean([one.log_likelihood for one in found])),
-        "begun_at": float(np.mean([one.begun_at for one in found])),
-        "queries": max(one.queries for one in found),
+        "log_likelihood": float(np.mean([word.log_likelihood for word in inverted])),
+        "begun_at": float(np.mean([word.begun_at for word in inverted])),
+        "queries": max(word.queries for word in inverted),
     }
 
 
 def _corrected(results: Sequence[Result]) -> list[tuple[float | None, float | None]]:
     """Holm's p-values of each result's two tests, over all of them."""
     tests = [test for result in results for test in (result.alone, result.less_control)]
-    found = holm([None if test is None else test.p_value for test in tests])
-    return list(zip(found[::2], found[1::2]))
+    corrected = holm([None if test is None else test.p_value for test in tests])
+    return list(zip(corrected[::2], corrected[1::2]))

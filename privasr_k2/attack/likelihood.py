@@ -61,7 +61,7 @@ class Attacked:
         """Input frames below which no model has room for the tokens."""
         needed = needed_frames(tokens)
         frames = 1
-        while min(one.output_frames(frames) for one in self.models) < needed:
+        while min(model.output_frames(frames) for model in self.models) < needed:
             frames += 1
         return frames
 

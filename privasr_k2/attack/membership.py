@@ -58,7 +58,7 @@ def unit_losses(
     for batch in batches(ordered, config.max_duration):
         features = [torch.from_numpy(load_features(cut)) for cut in batch]
         padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True).to(device)
-        lengths = torch.tensor([len(one) for one in features], device=device)
+        lengths = torch.tensor([len(values) for values in features], device=device)
         texts = [targets[cut.id] for cut in batch]
         losses = -scores_of(padded, lengths, [[text] for text in texts])[:, :, 0]
         for cut, text, loss in zip(batch, texts, losses.T):
@@ -88,12 +88,12 @@ def of_teachers(
         found = f"{number} teachers, {len(units)} units" + (f", shards {wrong}" if wrong else "")
         expected, way_out = "the shards of the teachers of --in-models", "name all teachers"
         raise DataError("--in-shards", expected, found, way_out)
-    made = np.stack([losses[unit] for unit in units])  # (N, I)
-    made = made - made.mean(axis=0)
+    centered = np.stack([losses[unit] for unit in units])  # (N, I)
+    centered = centered - centered.mean(axis=0)
     # Loss in the others minus loss in this one.
-    scores = (made.sum(axis=1, keepdims=True) - made) / (number - 1) - made
+    scores = (centered.sum(axis=1, keepdims=True) - centered) / (number - 1) - centered
     own = np.array([roster[unit] - 1 for unit in units])
-    inside = np.zeros(made.shape, dtype=bool)
+    inside = np.zeros(centered.shape, dtype=bool)
     inside[np.arange(len(units)), own] = True
     right = int(np.count_nonzero(scores.argmax(axis=1) == own))
     interval = clopper_pearson(right, len(units), confidence=config.confidence)
@@ -150,10 +150,10 @@ def of_models(
         found += f" {' '.join(both[:3])}"
         expected = f"{config.unit}s who are not in the training"
         raise DataError("--in-others", expected, found, "name others")
-    ours, theirs = np.stack([*members.values()]), np.stack([*others.values()])
-    before = (ours[:, -1], theirs[:, -1]) if reference else None
+    inside, outside = np.stack([*members.values()]), np.stack([*others.values()])
+    before = (inside[:, -1], outside[:, -1]) if reference else None
     return {
-        name: of_model(ours[:, n], theirs[:, n], config, before) for n, name in enumerate(names)
+        name: of_model(inside[:, n], outside[:, n], config, before) for n, name in enumerate(names)
     }
 
 
@@ -164,9 +164,9 @@ def names_of(folders: Sequence[Path]) -> list[str]:
     ['a/am', 'b/am']
     """
     parts, length = [folder.resolve().parts for folder in folders], 1
-    while len({one[-length:] for one in parts}) < len(set(parts)):
+    while len({names[-length:] for names in parts}) < len(set(parts)):
         length += 1
-    return ["/".join(one[-length:]) for one in parts]
+    return ["/".join(names[-length:]) for names in parts]
 
 
 def _told(ours: np.ndarray, theirs: np.ndarray, config: MembershipConfig) -> dict[str, Any]:

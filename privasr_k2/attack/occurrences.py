@@ -57,18 +57,18 @@ def find_occurrences(
     for cut in cuts:
         if "original_id" in (cut.custom or {}):  # the same speech at another speed
             continue
-        said = (cut.supervisions[0].text or "").split()
+        spoken = (cut.supervisions[0].text or "").split()
         speaker = cut.supervisions[0].speaker or ""
-        hits = {word: _starts(said, of_word) for word, of_word in wanted.items()}
+        hits = {word: _starts(spoken, of_word) for word, of_word in wanted.items()}
         if not any(hits.values()):
             continue
         features = load_features(cut)
-        whole = [word for word, of_word in wanted.items() if of_word == said]
+        whole = [word for word, of_word in wanted.items() if of_word == spoken]
         for word in whole:
             found[word].append(Occurrence(speaker, cut.id, features))
         if aligner is None or len(whole) == sum(map(bool, hits.values())):
             continue
-        spans = _aligned_words(aligner, features, said, lang)
+        spans = _aligned_words(aligner, features, spoken, lang)
         for word, starts in hits.items():
             for start in starts if word not in whole and spans is not None else ():
                 first, last = widened(spans, start, start + len(wanted[word]), len(features))
@@ -98,9 +98,9 @@ def by_speaker(found: Mapping[str, Sequence[Occurrence]]) -> dict[str, dict[str,
     return {
         word: {
             speaker: [*of_one]
-            for speaker, of_one in groupby(sorted(said, key=speaker_of), speaker_of)
+            for speaker, of_one in groupby(sorted(occurrences, key=speaker_of), speaker_of)
         }
-        for word, said in found.items()
+        for word, occurrences in found.items()
     }
 
 

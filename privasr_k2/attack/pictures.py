@@ -51,17 +51,17 @@ def draw_side_by_side(
         figure = Figure(figsize=(1.9 * columns, 1.9 * len(rows)), layout="constrained")
         grid = figure.subplots(len(rows), columns, squeeze=False)
         for axes, (word, panels) in zip(grid, rows):
-            for place, axis in enumerate(axes):
-                if place >= len(panels):
+            for column, axis in enumerate(axes):
+                if column >= len(panels):
                     axis.set_axis_off()
                     continue
-                title, values = panels[place]
+                title, values = panels[column]
                 # What is louder or softer as a whole is no difference of form.
                 shown = values - values.mean()
                 extent = (0.0, len(values) * frame_shift, 0.0, float(values.shape[1]))
                 axis.imshow(shown.T, origin="lower", aspect="auto", extent=extent, cmap="magma")
                 axis.set_title(title, fontsize=7)
-                if place == 0:
+                if column == 0:
                     axis.set_ylabel(f"{word}\nmel bin")
                 axis.set_xlabel("seconds")
         with atomic_path(path) as temporary:

@@ -134,17 +134,17 @@ def advantage(
         permutations: for the p-value, which is at least 1 / (1 + permutations).
         replicates: draws of speakers for the interval.
     """
-    ours, theirs, shared = centered(members, others)
-    if min(len(ours), len(theirs)) < 2:
+    inside, outside, shared = centered(members, others)
+    if min(len(inside), len(outside)) < 2:
         return None
-    value = float(theirs.mean() - ours.mean())
-    every = np.concatenate([ours, theirs])
+    value = float(outside.mean() - inside.mean())
+    every = np.concatenate([inside, outside])
     order = rng.random((permutations, len(every))).argsort(axis=1)
     permuted = every[order]
-    found = permuted[:, len(ours) :].mean(1) - permuted[:, : len(ours)].mean(1)
+    differences = permuted[:, len(inside) :].mean(1) - permuted[:, : len(inside)].mean(1)
     # Sums in another order differ in their last bits: ties are ties all the same.
-    as_far = int(np.count_nonzero(np.abs(found) >= abs(value) * (1 - 1e-9)))
-    drawn = _replicate_means(theirs, rng, replicates) - _replicate_means(ours, rng, replicates)
+    as_far = int(np.count_nonzero(np.abs(differences) >= abs(value) * (1 - 1e-9)))
+    drawn = _replicate_means(outside, rng, replicates) - _replicate_means(inside, rng, replicates)
     tail = (1 - confidence) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
     plain = [
@@ -153,7 +153,7 @@ def advantage(
         for group in (members, others)
     ]  # fmt: skip
     p_value = (1 + as_far) / (1 + permutations)
-    return Advantage(value, float(low), float(high), p_value, len(ours), len(theirs), *plain)
+    return Advantage(value, float(low), float(high), p_value, len(inside), len(outside), *plain)
 
 
 def _replicate_means(values: np.ndarray, rng: np.random.Generator, replicates: int) -> np.ndarray:

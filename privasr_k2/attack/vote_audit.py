@@ -45,15 +45,7 @@ Answers = Callable[[np.ndarray, float], np.ndarray]
 
 @dataclass(frozen=True)
 class VoteClaim:
-    """The claim of a release of labels.
-
-    Attributes:
-        one: the event of one query, answered.
-        all: that of the whole release.
-        answers: given in it at most.
-        delta: of both claims.
-        relation: of the two data sets.
-    """
+    """The claim of a release of labels: events of one answer, and of all, ``answers`` at most."""
 
     one: Event
     all: Event
@@ -87,14 +79,10 @@ def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray,
 def audit_votes(
     answers: Answers, pair: tuple[np.ndarray, np.ndarray], claim: VoteClaim, config: VoteAuditConfig
 ) -> dict[str, Any]:
-    """Both audits on one pair of histograms, with their verdicts, as plain values.
-
-    Args:
-        pair: (C,) and (C,), as :func:`neighbours` gives them.
-    """
+    """Both audits on a pair of histograms of :func:`neighbours`, as plain values."""
     shares = {"sound": 1.0, "broken": 1 / config.broken, "noise_free": 0.0}
-    found = {name: _bounds(answers, pair, share, claim, config) for name, share in shares.items()}
-    one, all_of_it = ({name: both[n] for name, both in found.items()} for n in (0, 1))
+    bounds = {name: _bounds(answers, pair, share, claim, config) for name, share in shares.items()}
+    of_one, of_all = ({name: both[n] for name, both in bounds.items()} for n in (0, 1))
 
     def against(bounds: dict[str, AuditBound], event: Event) -> dict[str, Any]:
         epsilon = account(event, claim.relation, claim.delta).value
@@ -102,8 +90,8 @@ def audit_votes(
 
     return {
         "histograms": [pair[0].tolist(), pair[1].tolist()],
-        "one_answer": against(one, claim.one),
-        "whole_release": {"answers": claim.answers, **against(all_of_it, claim.all)},
+        "one_answer": against(of_one, claim.one),
+        "whole_release": {"answers": claim.answers, **against(of_all, claim.all)},
     }
 
 
@@ -123,21 +111,17 @@ def _bounds(
     half, given = config.draws // 2, {"delta": claim.delta, "confidence": config.confidence}
     first, second = (answers(np.tile(histogram, (config.draws, 1)), share) for histogram in pair)
     counts = event_counts(first, second, **given)
-    one = bound_from_counts(
+    of_one = bound_from_counts(
         true_positives=counts[0], positives=half, false_positives=counts[1], negatives=half,
         method="two histograms", **given,
     )  # fmt: skip
-    return one, composed_bound(*counts, draws=half, answers=claim.answers, **given)
+    return of_one, composed_bound(*counts, draws=half, answers=claim.answers, **given)
 
 
 def composed_bound(
     first: int, second: int, *, draws: int, answers: int, delta: float, confidence: float
 ) -> AuditBound:
-    """The bound of independent answers, from how often an event came in ``draws`` of each kind.
-
-    Args:
-        first: times it came on the first histogram.
-        second: times it came on the second.
+    """The bound of independent answers, from an event's counts in ``draws`` of each histogram.
 
     >>> bound = composed_bound(600, 400, draws=1000, answers=100, delta=1e-5, confidence=0.95)
     >>> 6 < bound.epsilon_lower < 100 * 0.41
@@ -158,10 +142,6 @@ def coins_epsilon(first: float, second: float, flips: int, delta: float) -> floa
 
     With P and Q the two binomials it is where the larger of sum(max(0, P - e^epsilon Q)) and the
     same of Q and P comes down to delta; 0 where the first chance is not above the second.
-
-    Args:
-        first, second: chances, inside (0, 1) unless they are equal.
-        delta: 0: the largest ratio of probabilities.
 
     >>> bool(round(coins_epsilon(0.75, 0.25, 2, 0.0), 6) == round(2 * np.log(3), 6))
     True

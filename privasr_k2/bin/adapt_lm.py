@@ -1,14 +1,13 @@
 r"""Adapt an n-gram model to a little text by fast marginal adaptation.
 
-    python -m privasr_k2.bin.adapt_lm --in-lm data/lm/phone.arpa.gz --in-text data/adapt.txt \
+    privasr verb adapt_lm --in-lm data/lm/phone.arpa.gz --in-text data/adapt.txt \
         --in-dev data/dev.txt --out-lm exp/adapted.arpa.gz --out-choice exp/fma.json \
         --config conf/classlm.yaml#fma
 
-The model is an ARPA file or a class LM's folder. The adapted model has the same n-grams. Of a class
-LM the root model is adapted, with words and tags; its names stay. Its texts must be marked
-(*.jsonl) or have tags. beta is chosen by the perplexity of --in-dev. --in-background-text replaces
-the unigrams of the model, which Kneser-Ney estimates for backing off, by those of its training
-text.
+The model is an ARPA file or a class LM's folder; the adapted one has the same n-grams. Of a class
+LM the root model is adapted, on texts that are marked (*.jsonl) or have tags; its names stay. beta
+is chosen by the perplexity of --in-dev. --in-background-text replaces the model's unigrams, which
+Kneser-Ney estimates for backing off, by those of its training text.
 """
 
 from __future__ import annotations
@@ -28,20 +27,15 @@ from privasr_k2.text.tags import with_tags
 
 def main() -> None:
     """Parse, adapt, write."""
-    parser = cli.parser(
-        __doc__, in_lm="LM an ARPA file, a class LM's folder", in_text="FILE... the adaptation text"
-    )
-    parser.add_argument(
-        "--in-background-text", type=Path, nargs="+", metavar="FILE", help="the text of the model"
-    )
-    cli.add_flags(
-        parser,
+    args = cli.arguments(
+        __doc__,
+        in_lm="LM an ARPA file, a class LM's folder",
+        in_text="FILE... the adaptation text",
+        in_background_text="[FILE+] the text of the model",
         in_dev="[FILE] text that beta is chosen by",
         out_lm="LM of the form of --in-lm",
         out_choice="FILE beta and what was tried, JSON",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(MarginalsConfig, args)
     class_lm = load_class_lm(args.in_lm) if is_class_lm(args.in_lm) else None
     root = class_lm.root if class_lm else read_arpa(args.in_lm)
@@ -52,9 +46,8 @@ def main() -> None:
         return [list(with_tags(text).words) for text in read_texts(paths, class_lm.sub_lms)]
 
     def unigrams(paths: list[Path]) -> np.ndarray:
-        return smoothed_unigrams(
-            sentences(paths), root, config.prior_words, " ".join(map(str, paths))
-        )
+        place = " ".join(map(str, paths))
+        return smoothed_unigrams(sentences(paths), root, config.prior_words, place)
 
     background = unigrams(args.in_background_text) if args.in_background_text is not None else None
     dev = sentences([args.in_dev]) if args.in_dev is not None else []
@@ -63,17 +56,12 @@ def main() -> None:
         write_arpa(adapted.model, args.out_lm)
     else:
         save_class_lm(args.out_lm, class_lm.with_root(adapted.model))
-    write_json(
-        args.out_choice,
-        {
-            "equation": adapted.equation,
-            "beta": adapted.beta,
-            "tried": [
-                {"equation": equation, "beta": beta, "ppl": ppl}
-                for (equation, beta), ppl in adapted.perplexities.items()
-            ],
-        },
-    )
+    tried = [
+        {"equation": equation, "beta": beta, "ppl": ppl}
+        for (equation, beta), ppl in adapted.perplexities.items()
+    ]
+    choice = {"equation": adapted.equation, "beta": adapted.beta, "tried": tried}
+    write_json(args.out_choice, choice)
 
 
 if __name__ == "__main__":

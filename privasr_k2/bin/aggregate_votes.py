@@ -1,5 +1,4 @@
-r"""Release labels of public utterances: noisy answers to the teachers' votes, with a privacy
-guarantee.
+r"""Release labels of public utterances: noisy answers to the teachers' votes, with a guarantee.
 
     privasr verb aggregate_votes --in-private-votes exp/pate/votes --in-lang data/lang_char \
         --in-public-nbest exp/pate/public/nbest_pool --out-dir exp/pate/gnmax_8 \
@@ -20,7 +19,7 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, plan, spend, draw, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_private_votes="DIR of cast_votes",
         in_lang="DIR the teachers' language folder",
@@ -30,8 +29,6 @@ def main() -> None:
         ledger="[FILE] of the private data, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.aggregate import AggregateConfig, settle, write_release
@@ -46,19 +43,16 @@ def main() -> None:
     hypotheses, inputs = None, [args.in_private_votes, args.in_lang]
     if votes.vote == UTTERANCE:
         if args.in_public_nbest is None:
-            raise ConfigError(
-                "the command line", "--in-public-nbest", "none", "give what was voted for"
-            )
+            place = "the command line"
+            raise ConfigError(place, "--in-public-nbest", "none", "give what was voted for")
         check_public(args.in_public_nbest)
-        hypotheses = nbest_hypotheses(
-            read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps
-        )
+        lists, lang = read_nbest(args.in_public_nbest), load_lang(args.in_lang)
+        hypotheses = nbest_hypotheses(lists, lang, votes.max_hyps)
         inputs.append(args.in_public_nbest)
     asked = settle(votes, hypotheses, config)
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
-    print_plan(
-        asked.setting, f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})"
-    )
+    pool = f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})"
+    print_plan(asked.setting, pool)
     with begin_release(args, config, asked.setting, who, inputs) as release:
         print_result(write_release(args.out_dir, votes, hypotheses, asked, release), release)
 

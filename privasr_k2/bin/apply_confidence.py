@@ -1,8 +1,8 @@
-"""Add confidences of a trained classifier to all words of N-best lists.
+r"""Add confidences of a trained classifier to all words of N-best lists.
 
-    python -m privasr_k2.bin.apply_confidence --in-model exp/x/confidence/model --in-nbest
-        exp/x/nbest_test \\ --out-nbest exp/x/confidence/network/nbest_test/1.jsonl --config
-        conf/confidence.yaml#apply_confidence
+    privasr verb apply_confidence --in-model exp/x/confidence/model --in-nbest exp/x/nbest_test \
+        --out-nbest exp/x/confidence/network/nbest_test/1.jsonl \
+        --config conf/confidence.yaml#apply_confidence
 
 All other fields of the lists stay. References are not read. Utterances of the classifier's training
 are refused.
@@ -32,15 +32,13 @@ class ApplyConfidenceOptions:
 
 def main() -> None:
     """Parse, apply, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_model="DIR of train_confidence",
         in_nbest="DIR lists, *.jsonl",
         in_scores="[FILE...] of lm_scores",
         out_nbest="FILE the lists, JSON Lines",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     options = cli.load(ApplyConfidenceOptions, args)
     model, lists = load_model(args.in_model), read_nbest(args.in_nbest)
     check_unseen(lists, model.trained_on)

@@ -12,8 +12,9 @@ where its bound must exceed the claim. Nothing is released; the output is privat
         --config conf/pate.yaml#dpsgd conf/pate.yaml#audit_dpsgd \
         --set data=an4/train unit=speaker epsilon=8
     privasr verb audit --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
-        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_audit
-        \ --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rounds=50
+        --out-audit exp/fedlm/audit.json \
+        --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_audit \
+        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rounds=50
     privasr verb audit --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --out-audit exp/fmp/audit.json \
         --config conf/fmp.yaml#fmp_release conf/fmp.yaml#fmp_audit --set data=mini/test epsilon=1
@@ -29,8 +30,7 @@ from pathlib import Path
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 
-#: The module of ``bin.audits`` by the flag that chooses it, with the flags that it needs and may
-#: have.
+#: Flag that chooses an audit -> its module of ``bin.audits``, the flags it needs, and others.
 AUDITS = {
     "in_labels": ("pate", set(), set()),
     "in_private_feats": ("dpsgd", {"in_public_dev", "in_lang", "in_init"}, set()),
@@ -57,9 +57,7 @@ def main() -> None:
     for name, text in _HELP.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="PATH", help=text)
     cli.add_flags(parser, out_audit="FILE JSON")
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, device=True)
     kind = _kind(args)
     # Of several processes that torchrun starts, only those of federated training share the work.
     if kind == "fedlm" or os.environ.get("RANK", "0") == "0":

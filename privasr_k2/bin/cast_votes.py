@@ -18,8 +18,9 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, vote, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_private_teachers="DIR the ensemble",
         in_shards="DIR of make_shards",
         in_feats="DIR the public pool",
@@ -27,9 +28,6 @@ def main() -> None:
         in_public_nbest="[DIR] what is voted for, *.jsonl",
         out_votes="FILE *.safetensors; private",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -47,13 +45,11 @@ def main() -> None:
     hypotheses = None
     if config.vote == UTTERANCE:
         if args.in_public_nbest is None:
-            raise ConfigError(
-                "the command line", "--in-public-nbest", "none", "give lists, or --set vote=frame"
-            )
+            place = "the command line"
+            raise ConfigError(place, "--in-public-nbest", "none", "give lists, or --set vote=frame")
         check_public(args.in_public_nbest)
-        hypotheses = nbest_hypotheses(
-            read_nbest(args.in_public_nbest), load_lang(args.in_lang), config.max_hyps
-        )
+        lists, lang = read_nbest(args.in_public_nbest), load_lang(args.in_lang)
+        hypotheses = nbest_hypotheses(lists, lang, config.max_hyps)
     shards, device = read_shards(args.in_shards), str(choose_device(args.device))
     ensemble = open_ensemble(
         args.in_private_teachers, shards.teachers, device, per_token=config.per_token

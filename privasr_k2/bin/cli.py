@@ -1,9 +1,8 @@
-"""The door of every verb: flags of five kinds, one typed configuration, one readable error.
+"""The command line of verbs: flags of five kinds, one typed configuration, one readable error.
 
 ``--in-*`` is read, ``--out-*`` written, ``--raw-*`` a corpus; ``--config FILE...`` and ``--set
 K=V...`` make the configuration; ``--device --num-jobs --log-level`` cannot change a result. Only
-this module
-prints errors and sets exit codes: 2 for what the user can put right, 1 for anything else.
+here are errors printed and exit codes set: 2 for what the user can put right, 1 for anything else.
 """
 
 from __future__ import annotations
@@ -13,42 +12,43 @@ import errno
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, PrivasrError
 
+if TYPE_CHECKING:
+    from privasr_k2.privacy.release import Release
+    from privasr_k2.privacy.spending import Spending
+
 T = TypeVar("T")
 
+_FOLDER, _NAME = "choose another folder with --work-dir", "correct the name"
 _DISK = {
     errno.ENOSPC: ("room on the disk", "the disk is full", "free some space"),
     errno.EDQUOT: ("room in the quota", "the quota is used up", "free some space"),
     errno.EFBIG: ("a file size that is allowed", "the file-size limit", "raise it (ulimit -f)"),
-    errno.EROFS: (
-        "a place to write",
-        "a read-only file system",
-        "choose another folder with --work-dir",
-    ),
-    errno.EACCES: (
-        "permission",
-        "permission denied",
-        "choose another folder with --work-dir, or change its owner",
-    ),
-    errno.EPERM: ("permission", "operation not permitted", "choose another folder with --work-dir"),
-    errno.ENOENT: (
-        "a file or folder",
-        "nothing",
-        "correct the name, or run the stage that writes it",
-    ),
-    errno.EISDIR: ("a file", "a folder", "correct the name"),
-    errno.ENOTDIR: ("a folder", "a file", "correct the name"),
+    errno.EROFS: ("a place to write", "a read-only file system", _FOLDER),
+    errno.EACCES: ("permission", "permission denied", f"{_FOLDER}, or change its owner"),
+    errno.EPERM: ("permission", "operation not permitted", _FOLDER),
+    errno.ENOENT: ("a file or folder", "nothing", f"{_NAME}, or run the stage that writes it"),
+    errno.EISDIR: ("a file", "a folder", _NAME),
+    errno.ENOTDIR: ("a folder", "a file", _NAME),
 }
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
         raise ConfigError(self.prog, "the options of --help", message, f"{self.prog} --help")
+
+
+def arguments(
+    doc: str | None, *, config: bool = True, device: bool = False, **flags: str
+) -> argparse.Namespace:
+    """The parsed command line of a verb without groups of flags: :func:`parser`, :func:`parse`."""
+    return parse(parser(doc, **flags), config=config, device=device)
 
 
 def parser(doc: str | None, **flags: str) -> argparse.ArgumentParser:
@@ -59,16 +59,9 @@ def parser(doc: str | None, **flags: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR")
-    )
-    parser.add_argument(
-        "--num-jobs",
-        type=_positive,
-        default=1,
-        metavar="N",
-        help="processes or threads; changes no result",
-    )
+    levels, jobs = ("DEBUG", "INFO", "WARNING", "ERROR"), "processes or threads; changes no result"
+    parser.add_argument("--log-level", default="INFO", choices=levels)
+    parser.add_argument("--num-jobs", type=_positive, default=1, metavar="N", help=jobs)
     add_flags(parser, **flags)
     return parser
 
@@ -77,34 +70,35 @@ def add_flags(parser: argparse._ActionsContainer, **flags: str) -> None:
     """Add flags of paths and numbers, each ``name="VALUE help"``.
 
     ``VALUE`` is ``FILE``, ``DIR`` or another word for a path, and ``X`` for a number. ``[FILE]``
-    may be left out (None). ``FILE...`` takes one or more, and ``[FILE...]`` any number, as a list.
+    may be left out (None). ``FILE...`` and ``[FILE+]`` take one or more, ``[FILE...]`` any number,
+    as a list. ``FILE|--in-y`` gives the flag a second name.
 
     >>> parser = argparse.ArgumentParser()
-    >>> add_flags(parser, in_lang="DIR lang folder", in_cuts="[FILE...] cuts", max_epsilon="[X] limit")
-    >>> vars(parser.parse_args(["--in-lang", "lang"]))
-    {'in_lang': PosixPath('lang'), 'in_cuts': [], 'max_epsilon': None}
+    >>> add_flags(parser, in_lang="DIR|--in-public-lang words", in_cuts="[FILE...]", limit="[X]")
+    >>> vars(parser.parse_args(["--in-public-lang", "lang"]))
+    {'in_lang': PosixPath('lang'), 'in_cuts': [], 'limit': None}
     """
     for name, spec in flags.items():
         value, _, text = spec.partition(" ")
-        metavar = value.strip("[].")
+        value, _, alias = value.partition("|")
+        metavar = value.strip("[].+")
         given: dict[str, Any] = {"type": float if metavar == "X" else Path, "metavar": metavar}
         optional = value.startswith("[")
-        if "..." in value:
-            given |= {"nargs": "*", "default": []} if optional else {"nargs": "+"}
-        parser.add_argument(
-            f"--{name.replace('_', '-')}", required=not optional, help=text or None, **given
-        )
+        if optional and "..." in value:
+            given |= {"nargs": "*", "default": []}
+        elif "..." in value or "+" in value:
+            given["nargs"] = "+"
+        names = (f"--{name.replace('_', '-')}", *filter(None, [alias]))
+        parser.add_argument(*names, dest=name, required=not optional, help=text or None, **given)
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add ``--config FILE...`` and ``--set K=V...``, read by :func:`load`."""
     layers, values = "YAML layers, the last one winning", "single values, after all files"
-    # A flag given twice adds to the first: recipes put their own layers after those of a shared
-    # helper.
-    parser.add_argument(
-        "--config", type=Path, nargs="*", action="extend", default=[], metavar="FILE", help=layers
-    )
-    parser.add_argument("--set", nargs="*", action="extend", default=[], metavar="K=V", help=values)
+    # A flag given twice adds to the first: recipes put their own layers after shared ones.
+    added: dict[str, Any] = {"nargs": "*", "action": "extend"}
+    parser.add_argument("--config", type=Path, default=[], metavar="FILE", help=layers, **added)
+    parser.add_argument("--set", default=[], metavar="K=V", help=values, **added)
 
 
 def _positive(text: str) -> int:
@@ -123,13 +117,34 @@ def load(cls: type[T], args: argparse.Namespace) -> T:
     return config.load(cls, args.config, args.set)
 
 
-def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Parse the command line and set up logging."""
+def parse(
+    parser: argparse.ArgumentParser, *, config: bool = True, device: bool = False
+) -> argparse.Namespace:
+    """Add :func:`add_config` and :func:`add_device`, parse the command line, and set up logging."""
+    if config:
+        add_config(parser)
+    if device:
+        add_device(parser)
     args = parser.parse_args()
     logging.basicConfig(
         level=args.log_level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     return args
+
+
+def begin_release(
+    args: argparse.Namespace, spending: Spending, fingerprint: str
+) -> AbstractContextManager[Release]:
+    """:func:`privasr_k2.privacy.release.begin` by --ledger, --out-privacy and --max-epsilon."""
+    from privasr_k2.privacy import release
+
+    return release.begin(
+        args.ledger,
+        beside=args.out_privacy,
+        spending=spending,
+        fingerprint=fingerprint,
+        max_epsilon=args.max_epsilon,
+    )
 
 
 def run(main: Callable[[], None]) -> None:

@@ -1,12 +1,10 @@
-"""Several systems on the same utterances, in one table: error rates, and every pair of systems
-tested.
+"""Several systems on the same utterances in one table: error rates, and every pair tested.
 
-  python -m privasr_k2.bin.compare exp/first/score_test exp/lstm/score_test
-  exp/transformer/score_test
+    privasr compare exp/first/score_test exp/lstm/score_test exp/transformer/score_test
 
-For each part: the error rate with its interval over speakers; for each pair the difference with its
-interval (both systems on the same draws) and MAPSSWE's p-value, raw and corrected by Holm for all
-comparisons of the table. Refuses systems that were scored on other utterances or references.
+For each part: the error rate with its interval over speakers. For each pair: the difference with
+its interval (both systems on the same draws) and MAPSSWE's p-value, raw and corrected by Holm for
+all comparisons of the table. Systems that were scored on other utterances are refused.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ def main() -> None:
         in_manifests="[DIR] with corpus.json",
         out_table="[FILE] Markdown; without it, the terminal only",
     )
-    args = cli.parse(parser)
+    args = cli.parse(parser, config=False)
     folders = [*args.scores, *args.in_scores]
     text = comparison_text(folders, read_corpus_info(args.in_manifests))
     if args.out_table is not None:

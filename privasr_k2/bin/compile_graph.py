@@ -1,11 +1,10 @@
-"""Compile the decoding graphs from a language folder and an LM: HLG for k2, TLG for Kaldi's
-decoders.
+r"""Compile decoding graphs from a language folder and an LM: HLG for k2, TLG for Kaldi's decoders.
 
-The LM is an ARPA file, or the folder of a class LM; names then are marked in what is recognized,
+    privasr verb compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz \
+        --out-dir data/graph_phone --config conf/common.yaml#graph
+
+The LM is an ARPA file, or the folder of a class LM. Names are then marked in what is recognized,
 and replace_names puts other names into the graph.
-
-    python -m privasr_k2.bin.compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz
-        \\ --out-dir data/graph_phone --config conf/common.yaml#graph
 """
 
 from __future__ import annotations
@@ -25,29 +24,23 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, compile, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_lang="PATH the language folder",
         in_lm="PATH the n-gram model, ARPA, or a class LM",
         out_dir="PATH the graph folder",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(ClassGraphConfig, args)
     lang = load_lang(args.in_lang)
     parts = sorted(path for path in args.in_lm.rglob("*") if path.is_file()) or [args.in_lm]
-    sources = {
-        path.name: file_hash(path)
-        for path in (lang.folder / "lexicon.txt", lang.folder / "tokens.txt")
-    }
     if args.in_lm.is_dir():
-        graphs, info = compile_class_graph(
-            lang, load_class_lm(args.in_lm), config, place=args.in_lm
-        )
+        class_lm = load_class_lm(args.in_lm)
+        graphs, info = compile_class_graph(lang, class_lm, config, place=args.in_lm)
     else:
         graphs, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
-    sources |= {path.name: file_hash(path) for path in parts}
-    save_graph(graphs, lang, {**info, "sha256": sources}, args.out_dir)
+    sources = (lang.folder / "lexicon.txt", lang.folder / "tokens.txt", *parts)
+    hashes = {path.name: file_hash(path) for path in sources}
+    save_graph(graphs, lang, {**info, "sha256": hashes}, args.out_dir)
     for name in ("HLG", "TLG"):
         log.info("%s: %d states, %d arcs", name, info["num_states"][name], info["num_arcs"][name])
 

@@ -1,7 +1,6 @@
 """Compute acoustic features and store them once, or store those that come with the corpus.
 
-Reads the manifests of --in-manifests; writes cuts_<role>.jsonl.gz with features, and features.yaml,
-to --out-dir.
+Writes cuts_<role>.jsonl.gz with features, and features.yaml, to --out-dir.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ from privasr_k2.data.features import FeatureConfig, compute
 
 def main() -> None:
     """Parse and compute."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__, in_manifests="PATH manifests folder", out_dir="PATH features folder"
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     compute(args.in_manifests, args.out_dir, cli.load(FeatureConfig, args), args.num_jobs)
 
 

@@ -1,9 +1,9 @@
 r"""Enter private text that is used without protection in the ledger: its epsilon is infinite.
 
-    python -m privasr_k2.bin.declare_unprotected --in-private-text data/split/adapt_20.jsonl.gz \
+    privasr verb declare_unprotected --in-private-text data/split/adapt_20.jsonl.gz \
         --out-dir exp/adapt --out-privacy exp/adapt_privacy.json --ledger privacy/ledger.json \
-        --config conf/classlm.yaml#declare_unprotected --set data=ami/adapt purpose="LMs are adapted
-        to it"
+        --config conf/classlm.yaml#declare_unprotected \
+        --set data=ami/adapt purpose="LMs are adapted to it"
 
 --out-dir gets the unchanged files. Results made from these copies have this entry in their lineage.
 Any --max-epsilon makes it an error.
@@ -47,7 +47,7 @@ class UnprotectedConfig(Checked):
 
 def main() -> None:
     """Parse, enter, copy."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_private_text="FILE... text",
         out_dir="[DIR] gets the same files",
@@ -55,17 +55,14 @@ def main() -> None:
         ledger="FILE of the private text",
         max_epsilon="[X] any limit refuses",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(UnprotectedConfig, args)
     for name, example in (("data", "ami/adapt"), ("purpose", "'LMs are adapted to it'")):
         if not getattr(config, name):
             raise ConfigError(name, "some words", "nothing", f"say it: --set {name}={example}")
     names = Counter(path.name for path in args.in_private_text)
     if twice := [name for name, count in names.items() if count > 1]:
-        raise ConfigError(
-            "--in-private-text", "files of different names", f"{twice[0]} twice", "rename one"
-        )
+        place = "--in-private-text"
+        raise ConfigError(place, "files of different names", f"{twice[0]} twice", "rename one")
     spending = Spending(
         data=config.data,
         released=f"text as it is, unprotected: {config.purpose}",
@@ -79,13 +76,8 @@ def main() -> None:
             "Everything: whoever sees what was made of this text may learn any of it.",
         ),
     )
-    with release.begin(
-        args.ledger,
-        beside=args.out_privacy,
-        spending=spending,
-        fingerprint=release.fingerprint_of(config, args.in_private_text),
-        max_epsilon=args.max_epsilon,
-    ) as begun:
+    fingerprint = release.fingerprint_of(config, args.in_private_text)
+    with cli.begin_release(args, spending, fingerprint) as begun:
         if args.out_dir is not None:
             with atomic_path(args.out_dir) as folder:
                 folder.mkdir()

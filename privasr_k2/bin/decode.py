@@ -1,22 +1,23 @@
-"""Decode one role, or one job's share of it: first-pass records, N-best lists or word lattices.
+r"""Decode one role, or one job's share of it: first-pass records, N-best lists or word lattices.
 
-What is written is chosen by the --out flag. --out-hyps: records of the whole grid of weights (dev),
-or with --in-weights of the chosen point; --set backend=kaldi searches with kaldi_decoder.
---out-nbest: lists of different word sequences, exactly the best ones of the lattice, or with
-method=sampled of drawn paths; --in-lang, the graph's language folder, adds word times.
---out-lattices: all word sequences within a beam, each with the scores of its best alignment;
-    --out-kaldi writes them for Kaldi's lattice-copy, too.
+The --out flag chooses. --out-hyps: records of the whole grid of weights (dev), or with --in-weights
+of the chosen point; --set backend=kaldi searches with kaldi_decoder. --out-nbest: lists of
+different word sequences, exactly the best ones of the lattice, or with method=sampled of drawn
+paths; --in-lang, the graph's language folder, adds word times. --out-lattices: all word sequences
+within a beam, each with the scores of its best alignment; --out-kaldi writes them for Kaldi's
+lattice-copy.
 
 Without --in-graph the model is an end-to-end one: --out-hyps, and --out-nbest from the same search;
 LM weights are 0. --set head=K decodes with one head of a folder of train_heads.
 
-    privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone --in-feats
-        data/feats_fbank \\ --out-hyps exp/ctc/decode_dev/1.jsonl --config conf/common.yaml#decode
-        --set role=dev job=1 num_jobs=2
-    privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone --in-feats
-        data/feats_fbank \\ --in-weights exp/ctc/weights.json --out-nbest exp/ctc/nbest_dev/1.jsonl
-        \\ --config conf/common.yaml#decode conf/common.yaml#nbest --set role=dev
-    privasr verb decode --in-model exp/rnnt/am --in-feats data/feats_fbank \\
+    privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone \
+        --in-feats data/feats_fbank --out-hyps exp/ctc/decode_dev/1.jsonl \
+        --config conf/common.yaml#decode --set role=dev job=1 num_jobs=2
+    privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone \
+        --in-feats data/feats_fbank --in-weights exp/ctc/weights.json \
+        --out-nbest exp/ctc/nbest_dev/1.jsonl \
+        --config conf/common.yaml#decode conf/common.yaml#nbest --set role=dev
+    privasr verb decode --in-model exp/rnnt/am --in-feats data/feats_fbank \
         --out-hyps exp/rnnt/decode_dev/1.jsonl --config conf/pate.yaml#decode_e2e --set role=dev
 """
 
@@ -35,8 +36,9 @@ from privasr_k2.scoring.nbest_lists import write_nbest
 
 def main() -> None:
     """Parse, decode, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_model="PATH the model's folder, or heads",
         in_graph="[PATH] the graph folder; not for end-to-end models",
         in_feats="PATH the feature folder",
@@ -47,9 +49,6 @@ def main() -> None:
         out_lattices="[FILE] *.safetensors",
         out_kaldi="[FILE] the lattices as Kaldi's text",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
     _check(args)
     if args.in_graph is None:
         _end_to_end(args)
@@ -69,11 +68,8 @@ def _check(args: argparse.Namespace) -> None:
     else:
         wrong = sorted(given & {"out_hyps", "out_nbest", "out_lattices"})
         fits = len(wrong) == 1 and (args.out_hyps or args.in_weights)
-        fits = (
-            fits
-            and (args.out_nbest or not args.in_lang)
-            and (args.out_lattices or not args.out_kaldi)
-        )
+        fits = fits and (args.out_nbest or not args.in_lang)
+        fits = fits and (args.out_lattices or not args.out_kaldi)
         needs = (
             "--out-hyps; --out-nbest with --in-weights, maybe --in-lang; or --out-lattices with "
             "--in-weights, maybe --out-kaldi"
@@ -83,18 +79,18 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError("the command line", needs, found, "see --help")
 
 
-def _opened(
-    args: argparse.Namespace, config: Any, open_decoder: Callable[..., Any]
-) -> tuple[Any, ...]:
+def _opened(args: argparse.Namespace, config: Any, open_decoder: Callable[..., Any]) -> tuple:
     """The device, the model, the decoder that fits it, and the utterances."""
     from privasr_k2.am.checkpoints import load_model
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.decoding.jobs import choose_device
+    from privasr_k2.graph.folder import check_outputs
 
     device = choose_device(args.device)
     model = load_model(args.in_model, device)
     decoder = open_decoder(args.in_graph, config, device=device)
-    decoder.check_model(model.num_tokens, model.tokens, args.in_model, model.ctc_topology)
+    outputs = model.num_tokens, model.tokens, model.ctc_topology
+    check_outputs(decoder.graph, *outputs, args.in_model)
     return device, model, decoder, load_cuts(args.in_feats, config.role)
 
 
@@ -123,11 +119,10 @@ def _nbest(args: argparse.Namespace) -> None:
 
     config, weights = cli.load(NbestJobConfig, args), read_weights(args.in_weights)
     device, model, decoder, cuts = _opened(args, config, Decoder.from_folder)
-    word_times = WordTimes(load_lang(args.in_lang), decoder.graph) if args.in_lang else None
+    times = WordTimes(load_lang(args.in_lang), decoder.graph) if args.in_lang else None
     search = NbestSearch(decoder, weights, config)
-    write_nbest(
-        args.out_nbest, nbest_cuts(model, search, cuts, config, device, word_times=word_times)
-    )
+    lists = nbest_cuts(model, search, cuts, config, device, word_times=times)
+    write_nbest(args.out_nbest, lists)
 
 
 def _lattices(args: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
-"""Evaluate word confidences by NCE, ECE and AUC, with intervals over users and a reliability plot.
+r"""Evaluate word confidences by NCE, ECE and AUC, with intervals over users and a reliability plot.
 
-    python -m privasr_k2.bin.evaluate_confidence --out-dir exp/c/results \\
-        --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \\
+    privasr verb evaluate_confidence --out-dir exp/c/results \
+        --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \
         --in-manifests data/earnings21 --config conf/confidence.yaml#evaluate_confidence
 
 A system has the name of the folder of its lists; its recognizer has that of the folder above.
@@ -34,14 +34,12 @@ class EvaluateConfidenceOptions(MetricOptions):
 
 def main() -> None:
     """Parse, evaluate, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_nbest="DIR... RECOGNIZER/SYSTEM/nbest_ROLE",
         in_manifests="[DIR] with corpus.json: units to score",
         out_dir="DIR for the results",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     options, corpus = cli.load(EvaluateConfidenceOptions, args), read_corpus_info(args.in_manifests)
     results = evaluate(args.in_nbest, corpus.scored_units, options, options.baselines)
     with atomic_path(args.out_dir) as temporary:

@@ -7,8 +7,7 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lis
 A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths
 (N,)). recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can
 be moved. CTM needs lists with word times. With --in-scores, the output of lm_scores, Kaldi's
-archives
-also have the costs of these LMs: lm_cost.NAME.
+archives also have the costs of these LMs: lm_cost.NAME.
 """
 
 from __future__ import annotations
@@ -59,21 +58,15 @@ def main() -> None:
         out_trn="[FILE] the best words",
         out_ref_trn="[FILE] the references",
     )
-    cli.add_config(parser)
     args = cli.parse(parser)
     written = [name for name in _NEEDS if getattr(args, name) is not None]
     needed = {name for out in written for name in _NEEDS[out]}
-    given = {
-        name
-        for name in ("in_graph", "in_feats", "in_model", "in_weights", "in_nbest")
-        if getattr(args, name)
-    }
+    inputs = {name for names in _NEEDS.values() for name in names}
+    given = {name for name in inputs if getattr(args, name)}
     if not written or given != needed:
-        wanted = (
-            "; ".join(f"{_flags(_NEEDS[out])} for {_flags([out])}" for out in written)
-            or "an --out flag"
-        )
-        raise ConfigError("privasr export", wanted, _flags(sorted(given)) or "none", "see --help")
+        wanted = "; ".join(f"{_flags(_NEEDS[out])} for {_flags([out])}" for out in written)
+        found, wanted = _flags(sorted(given)) or "none", wanted or "an --out flag"
+        raise ConfigError("privasr export", wanted, found, "see --help")
     if args.out_torchscript or args.out_onnx:
         _model(args)
     if args.out_recognizer:
@@ -103,9 +96,13 @@ def _recognizer(args: argparse.Namespace) -> None:
     from privasr_k2.decoding.recognizer import describe
 
     spec = describe(
-        model=args.in_model, graph=args.in_graph, features=args.in_feats, weights=args.in_weights,
-        search=cli.load(DecodeConfig, args).search(), beside=args.out_recognizer.parent,
-    )  # fmt: skip
+        model=args.in_model,
+        graph=args.in_graph,
+        features=args.in_feats,
+        weights=args.in_weights,
+        search=cli.load(DecodeConfig, args).search(),
+        beside=args.out_recognizer.parent,
+    )
     config.save(spec, args.out_recognizer)
 
 

@@ -1,8 +1,8 @@
 r"""Adapt a neural language model on the server, on the text of all clients; nothing is private.
 
-    python -m privasr_k2.bin.finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --out-dir
-        exp/fedlm/server \ --in-init exp/lm/char_lstm --config conf/fedlm.yaml#finetune_lm --set
-        confidences.use=token
+    privasr verb finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
+        --out-dir exp/fedlm/server --config conf/fedlm.yaml#finetune_lm \
+        --set confidences.use=token
 
 The optimizer is Adam on batches of sentences. The loss is that of the clients of train_fedlm, so
 that both use confidences alike.
@@ -17,16 +17,14 @@ from privasr_k2.fileio import read_lines
 
 def main() -> None:
     """Parse and train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_clients="FILE clients.jsonl.gz",
         in_init="DIR the model to begin with",
         in_dev_text="[FILE] a sentence a line: which epoch is kept",
         out_dir="DIR the model's folder",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -39,12 +37,8 @@ def main() -> None:
     text = read_lines(args.in_dev_text) if args.in_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
     if config.select_epoch == "best" and not dev:
-        raise ConfigError(
-            "--in-dev-text",
-            "text to choose an epoch by",
-            "none",
-            "give it, or --set select_epoch=last",
-        )
+        expected = "text to choose an epoch by"
+        raise ConfigError("--in-dev-text", expected, "none", "give it, or --set select_epoch=last")
     clients = read_clients(args.in_clients)
     finetune(clients, dev, args.in_init, args.out_dir, config, choose_device(args.device))
 

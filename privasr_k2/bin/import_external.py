@@ -1,8 +1,9 @@
 r"""Import an acoustic model, or a recognizer's output as N-best lists.
 
-    privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt --out-dir
-    exp/theirs/am privasr import --raw-kaldi /their/nbest --in-cuts
-        data/manifests/cuts_test.jsonl.gz \ --out-nbest exp/theirs/nbest_test/1.jsonl
+    privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt \
+        --out-dir exp/theirs/am
+    privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \
+        --out-nbest exp/theirs/nbest_test/1.jsonl
 
 The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T,
 F), lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of
@@ -18,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -33,7 +33,7 @@ def main() -> None:
         raw_model="[FILE] model.pt or model.onnx",
         raw_kaldi="[DIR] words, ac_cost and lm_cost as text",
     )
-    source.add_argument("--raw-ctm", type=Path, nargs="+", metavar="FILE", help="words with times")
+    cli.add_flags(source, raw_ctm="[FILE+] words with times")
     cli.add_flags(source, raw_trn="[FILE] words (utterance)")
     cli.add_flags(
         parser,
@@ -42,7 +42,7 @@ def main() -> None:
         out_dir="[DIR] the model's folder",
         out_nbest="[FILE] the lists, JSON Lines",
     )
-    args = cli.parse(parser)
+    args = cli.parse(parser, config=False)
     model, lists = [args.raw_tokens, args.out_dir], [args.out_nbest]
     needed, others = (model, [*lists, args.in_cuts]) if args.raw_model else (lists, model)
     if None in needed or any(others):

@@ -29,8 +29,9 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, score, infer, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_models="DIR... of train_am, or one of train_heads",
         in_feats="FEATS private speech",
         in_shards="[FILE] shards.json, where models are teachers",
@@ -39,16 +40,9 @@ def main() -> None:
         in_lang="DIR how words are spelled",
         out_membership="FILE JSON",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
     if (args.in_shards is None) != bool(args.in_others):
-        raise ConfigError(
-            "--in-shards and --in-others",
-            "one of them",
-            "both or none",
-            "see --help: teachers, or models",
-        )
+        place = "--in-shards and --in-others"
+        raise ConfigError(place, "one of them", "both or none", "see --help: teachers, or models")
 
     import torch
 
@@ -63,15 +57,13 @@ def main() -> None:
     config = cli.load(MembershipConfig, args)
     torch.set_num_threads(args.num_jobs)
     device, lang = choose_device(args.device), load_lang(args.in_lang)
-    reference = (
-        [args.in_reference] if args.in_reference is not None and args.in_shards is None else []
-    )
+    alone = args.in_reference is not None and args.in_shards is None
+    reference = [args.in_reference] if alone else []
     folders = [*args.in_models, *reference]
     models = open_models(folders, lang, device)
     if args.in_shards is None and models.num_teachers != len(folders):
-        raise ConfigError(
-            "--in-models", "whole models", "a folder of heads", "name --in-shards with heads"
-        )
+        found = "a folder of heads"
+        raise ConfigError("--in-models", "whole models", found, "name --in-shards with heads")
 
     def losses(feats: list[Path], roles: list[str]) -> Any:
         return unit_losses(models.hypothesis_scores, cuts_of(feats, roles), lang, config, device)

@@ -1,8 +1,8 @@
 r"""Interpolate language models linearly, with weights that EM chooses on dev text.
 
-    python -m privasr_k2.bin.interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev
-        data/dev.txt \ --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config
-        conf/classlm.yaml#interpolate
+    privasr verb interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev data/dev.txt \
+        --out-lm exp/mixed_class_lm --out-weights exp/mixed.json \
+        --config conf/classlm.yaml#interpolate
 
 form=dynamic mixes any models word by word (eq. 3 of turan2022). --out-lm is then a JSON file with
 their paths, which perplexity and lm_scores read. form=static merges ARPA files into one. With a
@@ -32,16 +32,14 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, choose weights, mix, write, measure."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_lm="LM... ARPA files, folders of models",
         in_dev="[FILE] text that the weights are chosen by",
         out_lm="LM the mixture",
         out_weights="FILE the weights, JSON",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(InterpolationConfig, args)
     weights, dev = config.fixed_weights(len(args.in_lm)), None
     if args.in_dev is not None:
@@ -49,12 +47,10 @@ def main() -> None:
         dev = DevText([open_lm(path, args.device) for path in args.in_lm], sentences)
     if weights is None:
         if dev is None:
-            raise ConfigError(
-                "--in-dev", "text to choose weights by", "none", "give it, or --set weights="
-            )
-        weights, _ = em_weights(
-            dev.log_probs, max_steps=config.max_steps, tolerance=config.tolerance
-        )
+            expected = "text to choose weights by"
+            raise ConfigError("--in-dev", expected, "none", "give it, or --set weights=")
+        steps = {"max_steps": config.max_steps, "tolerance": config.tolerance}
+        weights, _ = em_weights(dev.log_probs, **steps)
     weights = weights / weights.sum()
     if config.form == "dynamic":
         save_mixture(args.out_lm, args.in_lm, weights.tolist())
@@ -70,15 +66,10 @@ def main() -> None:
         ppl = dev.ppl(open_lm(args.out_lm, args.device)) if config.form == "static" else exact
         shown = " ".join(f"{weight:.4f}" for weight in weights)
         log.info("weights %s: perplexity of dev %.2f, mixed exactly %.2f", shown, ppl, exact)
-    models = [
-        {"lm": str(path), "weight": weight} for path, weight in zip(args.in_lm, weights.tolist())
-    ]
-    about = {
-        "form": config.form,
-        "chosen_by": config.weights,
-        "dev_ppl": ppl,
-        "dev_ppl_exact": exact,
-    }
+    shares = zip(args.in_lm, weights.tolist())
+    models = [{"lm": str(path), "weight": weight} for path, weight in shares]
+    about = {"form": config.form, "chosen_by": config.weights}
+    about |= {"dev_ppl": ppl, "dev_ppl_exact": exact}
     write_json(args.out_weights, {**about, "lms": models})
 
 

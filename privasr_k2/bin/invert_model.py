@@ -21,16 +21,14 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, attack word by word, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_models="DIR... of train_am, or one of train_heads",
         in_background="FEATS public features",
         in_lang="DIR how words are spelled",
         out_inversion="FILE safetensors",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -57,24 +55,17 @@ def main() -> None:
     )
     dim = target.models[0].feature_dim
     if len(background.mean) != dim:
-        raise DataError(
-            args.in_background,
-            f"{dim} features",
-            str(len(background.mean)),
-            "compute them as the model's",
-        )
+        found = str(len(background.mean))
+        raise DataError(args.in_background, f"{dim} features", found, "compute them as the model's")
     if config.control:
-        known = (
-            torch.from_numpy(value).to(device) for value in (background.mean, background.deviation)
-        )
+        statistics = (background.mean, background.deviation)
+        known = (torch.from_numpy(value).to(device) for value in statistics)
         target = randomly_initialized(target.models[0], *known, seed=config.seed)
     inversions = {}
     for word, tokens in spelled.items():
         inversions[word] = best = invert(target, word, tokens, background, config, device)
-        log.info(
-            "%s: log P from %.2f to %.2f, %d frames, %d queries",
-            word, best.begun_at, best.log_likelihood, len(best.features), best.queries,
-        )  # fmt: skip
+        found = best.begun_at, best.log_likelihood, len(best.features), best.queries
+        log.info("%s: log P from %.2f to %.2f, %d frames, %d queries", word, *found)
     write_inversion(args.out_inversion, inversions, background, config, len(target.models))
 
 

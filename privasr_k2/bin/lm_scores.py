@@ -1,7 +1,7 @@
 r"""Compute the log-probability of every word of N-best lists by a language model.
 
-  python -m privasr_k2.bin.lm_scores --in-nbest exp/x/nbest_dev --in-lm exp/lm_lstm \
-      --out-scores exp/x/lstm_dev.safetensors
+    privasr verb lm_scores --in-nbest exp/x/nbest_dev --in-lm exp/lm_lstm \
+        --out-scores exp/x/lstm_dev.safetensors
 
 The model is an ARPA file, a neural model or a mixture. ARPA files are queried exactly (kenlm).
 name= replaces the name of the file.
@@ -39,39 +39,31 @@ class LmScoresOptions(Checked):
 
 def main() -> None:
     """Parse, score, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_nbest="DIR nbest_<role>, with *.jsonl",
         in_lm="LM an ARPA file, a folder of train_lm",
         out_scores="FILE *.safetensors",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
     options = cli.load(LmScoresOptions, args)
     from privasr_k2.lm.mixtures import open_lm
 
     lists, started = read_nbest(args.in_nbest), time.perf_counter()
     lm, nbests = open_lm(args.in_lm, args.device), sentences_of(lists)
-    unknown, total = (
-        unknown_words(lists, lm.words),
-        sum(len(hyp) for nbest in nbests for hyp in nbest),
-    )
+    unknown = unknown_words(lists, lm.words)
+    total = sum(len(hyp) for nbest in nbests for hyp in nbest)
     if not lm.scores_unknown or unknown.total() > options.max_unknown * total:
         check_vocabulary(lists, lm.words, args.in_lm)
     elif unknown:
-        log.warning(
-            "%d of %d words of the hypotheses are not in %s, which scores them as <unk>; %d different: %s",
-            unknown.total(), total, args.in_lm, len(unknown),
-            " ".join(word for word, _ in unknown.most_common(_LISTED)),
-        )  # fmt: skip
+        text = "%d of %d words of the hypotheses are not in %s, scored as <unk>; %d different: %s"
+        words = " ".join(word for word, _ in unknown.most_common(_LISTED))
+        log.warning(text, unknown.total(), total, args.in_lm, len(unknown), words)
     log_probs = lm.nbest_token_log_probs(nbests)
     name = options.name or args.in_lm.name.split(".")[0]
     write_lm_scores(args.out_scores, name, lists, log_probs)
-    seconds = time.perf_counter() - started
-    log.info(
-        "%s: %d hypotheses, %d words, %.1f s", name, sum(map(len, nbests)), len(log_probs), seconds
-    )
+    counts = sum(map(len, nbests)), len(log_probs)
+    log.info("%s: %d hypotheses, %d words, %.1f s", name, *counts, time.perf_counter() - started)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 r"""Assign recognized utterances to clients: by speaker, or to devices by Zipf's law.
 
-    python -m privasr_k2.bin.make_clients --in-nbest exp/rescore/confidence/model/nbest_adapt \
+    privasr verb make_clients --in-nbest exp/rescore/confidence/model/nbest_adapt \
         --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz \
         --config conf/fedlm.yaml#clients
 
@@ -28,27 +28,25 @@ def main() -> None:
     """Parse, group, write."""
     parser = cli.parser(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--in-nbest", type=Path, nargs="+", metavar="DIR", help="N-best lists")
+    cli.add_flags(source, in_nbest="[DIR+] N-best lists")
     cli.add_flags(source, in_cuts="[FILE] cuts_<role>.jsonl.gz, for text=ref")
     cli.add_flags(
         parser,
         out_clients="FILE clients.jsonl.gz",
         out_text="[FILE] the same text, a sentence a line",
     )
-    cli.add_config(parser)
     args = cli.parse(parser)
     config = cli.load(DeviceConfig, args)
     if args.in_cuts is not None:
         if config.text != "ref":
-            raise ConfigError(
-                "text", "ref with --in-cuts", config.text, "nothing was recognized of cuts"
-            )
+            expected = "ref with --in-cuts"
+            raise ConfigError("text", expected, config.text, "nothing was recognized of cuts")
         lists = _of_cuts(args.in_cuts)
     else:
-        lists = [one for folder in args.in_nbest for one in read_nbest(folder).lists]
+        lists = [nbest for folder in args.in_nbest for nbest in read_nbest(folder).lists]
     clients = clients_of(lists, config)
     if args.out_text is not None:
-        lines = (" ".join(one.words) for client in clients for one in client.utterances)
+        lines = (" ".join(u.words) for client in clients for u in client.utterances)
         write_text(args.out_text, "".join(f"{line}\n" for line in lines))
     write_clients(args.out_clients, clients)
     log.info(" ".join(f"{name} {value:g}" for name, value in table(clients).items()))

@@ -1,6 +1,6 @@
 r"""Collect public name lists from public tagged text: per.txt org.txt loc.txt misc.txt.
 
-    python -m privasr_k2.bin.make_name_lists --in-tagged data/public/wikigold.jsonl.gz \
+    privasr verb make_name_lists --in-tagged data/public/wikigold.jsonl.gz \
         --out-lists data/public_lists --config conf/classlm.yaml#name_lists
 
 The text must be public: a list from private text is a release. Names are normalized and in
@@ -39,13 +39,11 @@ class NameListConfig(Checked):
 
 def main() -> None:
     """Parse, collect, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_tagged="FILE... public text, in four classes",
         out_lists="DIR a file for each class",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(NameListConfig, args)
     texts = read_tagged(args.in_tagged)
     needs_entities(texts, "--in-tagged")

@@ -21,15 +21,13 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, deal, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_private_feats="DIR role train is private",
         in_public_dev="DIR features; role dev",
         in_public_roster="[FILE] names of all units",
         out_dir="DIR the shards",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
 
     from privasr_k2.pate.shards import ShardsConfig, make_shards
 

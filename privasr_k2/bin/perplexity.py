@@ -1,15 +1,12 @@
-"""The perplexity of language models on one text, n-gram and neural ones alike, as a table.
+r"""Compute the perplexity of language models, n-gram and neural, on one text.
+
+    privasr verb perplexity --in-cuts data/manifests/cuts_dev.jsonl.gz --in-lang data/lang_phone \
+        --in-lm data/lm/phone.arpa.gz exp/lm_lstm --out-perplexity exp/perplexity_dev.json
 
 The vocabulary is closed, that of the language folder, and treated the same for all models: sentence
 ends are counted; OOV words are read as <unk>, and the figure is given without and with their
-predictions.
-
-    python -m privasr_k2.bin.perplexity --in-cuts data/manifests/cuts_dev.jsonl.gz \\
-        --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz exp/lm_lstm \\
-        --out-perplexity exp/perplexity_dev.json
-
-With --in-clients or --in-calls, both a clients' file, the figures of each client, or of each call
-(a client's name up to its last hyphen), stand beside, for intervals.
+predictions. With --in-clients or --in-calls, both a clients' file, the output also has the figures
+of each client, or of each call (a client's name up to its last hyphen), for intervals.
 """
 
 from __future__ import annotations
@@ -38,8 +35,7 @@ def main() -> None:
         in_lm="LM... ARPA files, folders of train_lm",
         out_perplexity="PATH the figures, JSON",
     )
-    cli.add_device(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, config=False, device=True)
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.lm.mixtures import open_lm
@@ -54,9 +50,8 @@ def main() -> None:
     else:
         given = _of_cuts(args.in_cuts) if args.in_cuts else read_words([args.in_text])
         sentences = [sentence for sentence in given if sentence]
-    results = [
-        perplexity(open_lm(path, args.device), sentences, words, groups) for path in args.in_lm
-    ]
+    lms = (open_lm(path, args.device) for path in args.in_lm)
+    results = [perplexity(lm, sentences, words, groups) for lm in lms]
     records = [result.record() for result in results]
     write_json(args.out_perplexity, {"treatment": TREATMENT, **by, "lms": records})
     print(table(results))
@@ -79,7 +74,7 @@ def _of_clients(path: Path, by: str) -> tuple[list[str], list[list[str]]]:
     for client in read_clients(path):
         name = client.name.rpartition("-")[0] or client.name if by == "call" else client.name
         groups += [name] * len(client.utterances)
-        sentences += [list(one.words) for one in client.utterances]
+        sentences += [list(utterance.words) for utterance in client.utterances]
     return groups, sentences
 
 

@@ -1,8 +1,7 @@
 """Write the manifests of a corpus, checked.
 
-Writes to --out-dir: cuts_<role>.jsonl.gz, corpus.json, and lexicon.txt and lm_text.txt.gz where
-there are any.
-Options of all corpora, with --set: drop_empty=true leaves out utterances without words,
+--out-dir gets cuts_<role>.jsonl.gz, corpus.json, and lexicon.txt and lm_text.txt.gz where there are
+any. Options of all corpora, with --set: drop_empty=true leaves out utterances without words,
 max_characters_per_second=N is the densest text that is believed, not_scored=uh,um names words that
 are left out when errors are counted. The others belong to the corpus.
 """
@@ -21,7 +20,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, prepare, say what was found."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_definition="PATH a Python file that exports CORPUS",
         raw_corpus="[PATH] the corpus; nothing is written there",
@@ -29,8 +28,6 @@ def main() -> None:
         raw_lexicon="[PATH] lexicon to take instead of the corpus's own",
         out_dir="PATH manifests folder",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     given = CorpusInput(
         raw_dir=args.raw_corpus,
         out_dir=args.out_dir,

@@ -1,10 +1,10 @@
-"""Turn Earnings-21 into N-best lists, or into the text of clients.
+r"""Turn Earnings-21 into N-best lists, or into the text of clients.
 
-    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-dir data/earnings21 \\
+    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-dir data/earnings21 \
         --config conf/corpora.yaml#earnings21
-    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-clients
-        data/earnings21_clients \\ --config conf/corpora.yaml#earnings21
-        conf/corpora.yaml#earnings21_clients
+    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 \
+        --out-clients data/earnings21_clients \
+        --config conf/corpora.yaml#earnings21 conf/corpora.yaml#earnings21_clients
 
 --out-dir: corpus.json and <recognizer>/nbest_<role>/1.jsonl for the roles train, dev and test: gold
 words as references, recognizers' CTM as lists of one hypothesis. --out-clients:
@@ -34,7 +34,6 @@ def main() -> None:
     cli.add_flags(
         out, out_dir="[DIR] corpus.json and the lists", out_clients="[DIR] clients and text"
     )
-    cli.add_config(parser)
     args = cli.parse(parser)
     if args.out_dir:
         _lists(args)

@@ -1,8 +1,8 @@
 r"""Prepare federated marginals: the clients and the order of utterances, or background unigrams.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-nbest exp/x/nbest_test \
-        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline --set
-        client=speaker
+        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline \
+        --set client=speaker
     privasr verb prepare_fmp --in-text data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/fmp/nbest_test/1.jsonl --out-timeline exp/fmp/timeline_test.jsonl \
         --config conf/fmp.yaml#fmp_timeline --set client=prefix
@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError, DataError
@@ -45,12 +44,10 @@ _USES = (
 
 def main() -> None:
     """Parse, order or count, write."""
-    parser = cli.parser(__doc__, in_manifests="[DIR] cuts, maybe lm_text.txt.gz")
-    parser.add_argument(
-        "--in-text", type=Path, nargs="+", metavar="FILE", help="text in place of the corpus's"
-    )
-    cli.add_flags(
-        parser,
+    args = cli.arguments(
+        __doc__,
+        in_manifests="[DIR] cuts, maybe lm_text.txt.gz",
+        in_text="[FILE+] text in place of the corpus's",
         in_nbest="[DIR] nbest_<role>, with *.jsonl",
         out_nbest="[FILE] the lists of --in-text",
         out_timeline="[FILE] *.jsonl",
@@ -58,8 +55,6 @@ def main() -> None:
         in_lm="[LM] of train_lm, or an ARPA file",
         out_background="[FILE] *.safetensors",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     given = {name for name in set().union(*_USES) if getattr(args, name) is not None}
     if given not in _USES:
         wanted = (

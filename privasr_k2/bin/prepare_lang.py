@@ -1,12 +1,12 @@
-"""Make a language folder: tokens, words and how they are spelled.
+r"""Make a language folder: tokens, words and how they are spelled.
+
+    privasr verb prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \
+        --config conf/common.yaml#lang --set units=phone
 
 The vocabulary is the words of the training text, of --in-further-text and of the name lists, and
-the most frequent ones of lm_text.txt.gz or --raw-lm-text; with train_words=false without those of
-the training text, with corpus_words=false without those of lm_text.txt.gz, too. Phones come from
-the corpus's own lexicon.txt, then CMUdict, then espeak-ng.
-
-    python -m privasr_k2.bin.prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \\
-        --config conf/common.yaml#lang --set units=phone
+the most frequent ones of lm_text.txt.gz or --raw-lm-text. train_words=false leaves out those of the
+training text, corpus_words=false those of lm_text.txt.gz, too. Phones come from the corpus's own
+lexicon.txt, then CMUdict, then espeak-ng.
 """
 
 from __future__ import annotations
@@ -29,34 +29,20 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, build, write."""
-    parser = cli.parser(__doc__)
-    parser.add_argument(
-        *("--in-manifests", "--in-public-manifests"), dest="in_manifests", type=Path, required=True,
-        help="cuts_<role>.jsonl.gz, maybe lexicon.txt; public where the rest is to be private",
-    )  # fmt: skip
-    cli.add_flags(
-        parser,
+    args = cli.arguments(
+        __doc__,
+        in_manifests="DIR|--in-public-manifests cuts_<role>.jsonl.gz, maybe lexicon.txt",
         in_further_text="[FILE...] tagged or plain text whose words join the vocabulary",
         raw_lm_text="[FILE] a normalized sentence a line, in place of lm_text.txt.gz",
+        in_public_lists="[DIR]|--raw-public-lists name lists, whose words join the vocabulary",
+        in_tokens="[FILE]|--raw-tokens tokens.txt of another language folder or model",
+        in_bpe_model="[FILE]|--raw-bpe-model its SentencePiece model, where it has one",
+        out_dir="PATH the language folder",
     )
-    parser.add_argument(
-        *("--in-public-lists", "--raw-public-lists"), dest="lists", type=Path, metavar="DIR",
-        help="name lists, whose words join the vocabulary",
-    )  # fmt: skip
-    parser.add_argument(
-        *("--in-tokens", "--raw-tokens"), dest="tokens", type=Path, metavar="FILE",
-        help="tokens.txt of another language folder, or of a model trained elsewhere",
-    )  # fmt: skip
-    parser.add_argument(
-        *("--in-bpe-model", "--raw-bpe-model"), dest="bpe_model", type=Path, metavar="FILE",
-        help="its SentencePiece model, where it has one",
-    )  # fmt: skip
-    cli.add_flags(parser, out_dir="PATH the language folder")
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(LangConfig, args)
     manifests = args.in_manifests
     lexicon, lm_text = manifests / "lexicon.txt", args.raw_lm_text or manifests / "lm_text.txt.gz"
+    has_lm_text = args.raw_lm_text or lm_text.exists()
     report = build_lang(
         args.out_dir,
         config,
@@ -65,23 +51,16 @@ def main() -> None:
             for role in roles(manifests)
             if role != "pool"  # its texts, where there are any, are not to be known
         },
-        lm_text=(line for _, line in read_lines(lm_text))
-        if args.raw_lm_text or lm_text.exists()
-        else (),
-        further=_further(args.in_further_text, args.lists),
+        lm_text=(line for _, line in read_lines(lm_text)) if has_lm_text else (),
+        further=_further(args.in_further_text, args.in_public_lists),
         corpus_lexicon=lexicon if lexicon.exists() else None,
-        model_tokens=read_tokens(args.tokens) if args.tokens is not None else None,
-        model_pieces=args.bpe_model,
+        model_tokens=read_tokens(args.in_tokens) if args.in_tokens is not None else None,
+        model_pieces=args.in_bpe_model,
     )
     for role, counted in report.items():
-        percent = 100 * counted["oov_words"] / max(counted["words"], 1)
-        log.info(
-            "%s: %d of %d words (%.2f %%) out of vocabulary",
-            role,
-            counted["oov_words"],
-            counted["words"],
-            percent,
-        )
+        oov, words = counted["oov_words"], counted["words"]
+        percent = 100 * oov / max(words, 1)
+        log.info("%s: %d of %d words (%.2f %%) out of vocabulary", role, oov, words, percent)
 
 
 def _further(files: Iterable[Path], lists: Path | None) -> Iterator[str]:

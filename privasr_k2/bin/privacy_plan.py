@@ -1,27 +1,22 @@
-r"""Print what a setting costs before anything is trained, or which noise or how many rounds a
-target allows.
+r"""Print what a setting costs before training, or which noise or how many rounds a target allows.
 
-  python -m privasr_k2.bin.privacy_plan --unit speaker --units 74 --rate 0.1 --rounds 100 --noise
-      1.0 \ --delta 1e-5
-  python -m privasr_k2.bin.privacy_plan --unit speaker --units 74 --rate 0.1 --rounds 100 --epsilon
-      3 \ --delta 1e-5
-  python -m privasr_k2.bin.privacy_plan --unit user --units 2000 --batches 20 --strategy square_root
-      \ --rounds 100 --epsilon 3 --delta 1e-5
-  python -m privasr_k2.bin.privacy_plan --kind votes --unit speaker --units 250 --mechanism gnmax
-      --noise 40 \ --rounds 1000 --delta 1e-5
-  python -m privasr_k2.bin.privacy_plan --kind counts --unit user --units 48 --mechanism
-      discrete_laplace \ --sensitivity 20 --noise 40 --rounds 5 --delta 1e-5
-
-  python -m privasr_k2.bin.privacy_plan --kind queries --out-plan exp/pate/plan.json \
-      --config conf/pate.yaml#vote_plan --set teachers=[15] classes=500 agreement=[1.0] epsilon=[8]
-      delta=1e-5
+    privasr plan --unit speaker --units 74 --rate 0.1 --rounds 100 --noise 1.0 --delta 1e-5
+    privasr plan --unit speaker --units 74 --rate 0.1 --rounds 100 --epsilon 3 --delta 1e-5
+    privasr plan --unit user --units 2000 --batches 20 --strategy square_root --rounds 100 \
+        --epsilon 3 --delta 1e-5
+    privasr plan --kind votes --unit speaker --units 250 --mechanism gnmax --noise 40 \
+        --rounds 1000 --delta 1e-5
+    privasr plan --kind counts --unit user --units 48 --mechanism discrete_laplace \
+        --sensitivity 20 --noise 40 --rounds 5 --delta 1e-5
+    privasr plan --kind queries --out-plan exp/pate/plan.json --config conf/pate.yaml#vote_plan \
+        --set teachers=[15] classes=500 agreement=[1.0] epsilon=[8] delta=1e-5
 
 Of --noise, --rounds and --epsilon give two: the third follows. Epsilon is printed by Rényi DP (RDP)
 and by privacy loss distributions (PLD, tight); smaller is stronger. With --max-epsilon it fails
 where it costs more. --kind queries takes --config and --set alone. For each number of teachers,
 agreement and epsilon it prints the most noise with which the majority still wins in the share
-`correct` of the answers, and the queries that the budget allows.
-In a recipe the same values are given with --set NAME=VALUE, and --out-plan writes the plan.
+`correct` of the answers, and the queries that the budget allows. In a recipe the same values are
+given with --set NAME=VALUE, and --out-plan writes the plan.
 """
 
 from __future__ import annotations
@@ -38,36 +33,26 @@ from privasr_k2.fileio import write_json
 from privasr_k2.privacy.plan import PlanRequest, plan
 
 _HELP = {
-    "kind": (
-        "updates (noisy sums of contributions; taken without --kind), votes (of teachers), counts, "
-        "or queries (per epsilon)"
-    ),
-    "unit": (
-        "whose presence is hidden: mention, utterance, call, document, meeting, speaker, user or"
-        " shard"
-    ),
+    "kind": "updates (noisy sums; the default), votes (of teachers), counts, queries (per epsilon)",
+    "unit": "hidden: mention, utterance, call, document, meeting, speaker, user or shard",
     "units": "how many there are",
     "relation": "'add or remove one' (without it) or 'replace one'",
     "delta": "must be below 1/units",
     "rounds": "rounds, steps, answered queries, or releases of counts",
-    "noise": (
-        "updates: standard deviation by clip norm; votes: sigma or scale; counts: scale or sigma"
-    ),
+    "noise": "updates: standard deviation by clip norm; votes and counts: sigma or scale",
     "epsilon": "a target, in place of --noise or --rounds",
     "max_epsilon": "fail where it costs more",
     "rate": "updates: Poisson sampling with this probability",
     "cohort": "updates: fixed cohorts of this many units",
     "batches": "updates: each unit once in this many rounds",
     "strategy": "updates: square_root or tree: noise correlated over rounds; batches in one order",
-    "bands": (
-        "updates: rounds over which square_root correlates noise; without it the batches of an"
-        " epoch"
-    ),
+    "bands": "updates: rounds of correlated noise (square_root); without it an epoch's batches",
     "mechanism": "votes: gnmax or lnmax; counts: discrete_laplace or discrete_gaussian",
     "asked": "votes: queries whose majority is first compared with a threshold",
     "threshold_noise": "votes: standard deviation of the noise in that comparison",
     "sensitivity": "counts: how much one unit can change them, in L1 (Laplace) or L2 (Gaussian)",
 }
+_NEEDED = ("unit", "units", "delta")
 _WITHOUT = {"kind": "updates", "relation": "add or remove one"}
 
 
@@ -78,21 +63,15 @@ def main() -> None:
         parser.add_argument(
             f"--{field.name.replace('_', '-')}", metavar="X", help=_HELP[field.name]
         )
-    cli.add_config(parser)
     cli.add_flags(parser, out_plan="[FILE] the plan as JSON")
     args = cli.parse(parser)
-    if args.kind == "queries" or (
-        args.config and args.kind is None and _names_queries(args.config)
-    ):
+    if args.kind == "queries" or (args.kind is None and _names_queries(args.config)):
         _queries(args)
         return
 
     for name in _NEEDED:
-        if (
-            getattr(args, name) is None
-            and not args.config
-            and not any(v.startswith(name + "=") for v in args.set)
-        ):
+        in_settings = args.config or any(value.startswith(f"{name}=") for value in args.set)
+        if getattr(args, name) is None and not in_settings:
             raise ConfigError(f"--{name}", "a value", "none", f"give --{name}: {_HELP[name]}")
     nothing = [f"{name}={_WITHOUT.get(name, 'null')}" for name in _HELP if name not in _NEEDED]
     given = [f"{name}={getattr(args, name)}" for name in _HELP if getattr(args, name) is not None]
@@ -118,11 +97,9 @@ def _queries(args: argparse.Namespace) -> None:
     plans = plan_votes(plan_config)
     if args.out_plan is not None:
         about = dataclasses.asdict(plan_config)
-        write_json(args.out_plan, {"config": about, "plans": [one.to_json() for one in plans]})
-    print("\n".join(one.line() for one in plans))
+        write_json(args.out_plan, {"config": about, "plans": [plan.to_json() for plan in plans]})
+    print("\n".join(plan.line() for plan in plans))
 
-
-_NEEDED = ("unit", "units", "delta")
 
 if __name__ == "__main__":
     cli.run(main)

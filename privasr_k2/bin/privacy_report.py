@@ -1,9 +1,8 @@
-"""Print which guarantee holds: for a release, for whatever was made from releases, or for a whole
-ledger.
+"""Print which guarantee holds: for a release, for what was made from releases, or for a ledger.
 
-  python -m privasr_k2.bin.privacy_report --in-path egs/mini/exp/fmp/privacy.json
-  python -m privasr_k2.bin.privacy_report --in-path egs/mini/exp/pate_rnnt/student
-  python -m privasr_k2.bin.privacy_report --ledger egs/mini/privacy/ledger.json
+    privasr privacy --in-path egs/mini/exp/fmp/privacy.json
+    privasr privacy --in-path egs/mini/exp/pate_rnnt/student
+    privasr privacy --ledger egs/mini/privacy/ledger.json
 
 The guarantee is that of *all* releases of the same private data, unit and relation that the ledger
 holds: what was spent before is not forgotten. Below it stands the lineage of --in-path: which
@@ -21,23 +20,23 @@ from pathlib import Path
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError, PrivacyError
 from privasr_k2.fileio import write_text
+from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
-from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.spending import Guarantee, guarantees_for
 from privasr_k2.report.tables import plain_table
 
 
 def main() -> None:
     """Parse, read, print, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        config=False,
         in_path="[PATH] a privacy.json, or anything that a recipe made",
         ledger="[FILE] the ledger of the corpus's private data",
         delta="[X] of the guarantees; without it: the smallest that was planned",
         out_table="[FILE] Markdown",
     )
-    args = cli.parse(parser)
     if args.in_path is None and args.ledger is None:
         raise ConfigError("the command line", "--in-path or --ledger", "neither", "name one")
 
@@ -59,12 +58,9 @@ def main() -> None:
         )
     lost = copies_agree(book, releases)
     if lost:
-        raise PrivacyError(
-            path,
-            f"release {lost[0].release} of {args.in_path}",
-            "a ledger without it",
-            "name the ledger that it was entered in: --ledger FILE",
-        )
+        expected = f"release {lost[0].release} of {args.in_path}"
+        way_out = "name the ledger that it was entered in: --ledger FILE"
+        raise PrivacyError(path, expected, "a ledger without it", way_out)
     spent_on = {entry.spending.data for entry in (releases if origin else book)}
     held = guarantees_for(spent_on, (entry.spending for entry in book), delta=args.delta)
     print("\n".join([*notes, *_lines(held, origin)]))

@@ -1,14 +1,13 @@
 r"""Release the global marginals of all rounds with a guarantee for each utterance, user or client.
 
-    python -m privasr_k2.bin.release_fmp --in-private-nbest exp/x/nbest_test \
+    privasr verb release_fmp --in-private-nbest exp/x/nbest_test \
         --in-private-timeline exp/fmp/timeline_test.jsonl --in-public-lm exp/x/lm/transformer \
-        --out-release exp/fmp/user_1/marginals.safetensors --out-privacy exp/fmp/user_1/privacy.json
-        \ --ledger privacy/ledger.json \
+        --out-release exp/fmp/user_1/marginals.safetensors \
+        --out-privacy exp/fmp/user_1/privacy.json --ledger privacy/ledger.json \
         --config conf/fmp.yaml#fmp_release --set data=mini/test unit=user epsilon=1
 
 Word counts are clipped unit by unit and get discrete noise; the vocabulary is public. rescore_fmp
---in-release reads them. A run that was killed continues with the same noise and spends nothing
-more.
+--in-release reads them. A run that was killed continues with the same noise and spends no more.
 
 --in-public-background and section fmp_published give eq. 8 and 9 of liu2020 as published, for
 comparison. They do not clip. privacy.json then holds the guarantee for units of at most ``words``
@@ -21,6 +20,7 @@ import argparse
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, add noise, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_private_nbest="DIR with *.jsonl",
         in_private_timeline="FILE of prepare_fmp",
@@ -46,20 +46,13 @@ def main() -> None:
         ledger="FILE of the private lists",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
 
     from privasr_k2.privacy import release
     from privasr_k2.privacy.spending import guarantees
 
     prepared = _clipped(args) if args.in_public_background is None else _published(args)
-    with release.begin(
-        args.ledger,
-        beside=args.out_privacy,
-        spending=prepared.spending,
-        fingerprint=release.fingerprint_of(prepared.config, prepared.inputs),
-        max_epsilon=args.max_epsilon,
-    ) as begun:
+    fingerprint = release.fingerprint_of(prepared.config, prepared.inputs)
+    with cli.begin_release(args, prepared.spending, fingerprint) as begun:
         prepared.write(begun)
     log.log(prepared.level, prepared.line)
     for line in guarantees([prepared.spending])[0].lines():
@@ -68,9 +61,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A release before it begins: what it spends and reads, how it is written, and what is logged
-    of it.
-    """
+    """A release before it begins: what it spends and reads, how it is written, what is logged."""
 
     config: Any
     spending: Spending
@@ -100,30 +91,25 @@ def _clipped(args: argparse.Namespace) -> _Prepared:
         config,
         mechanism.spending(unit_numbers(spoken, config.unit)[1]),
         [args.in_private_nbest, args.in_private_timeline, args.in_public_lm],
-        lambda begun: write_release(args.out_release, spoken, mechanism, begun),
+        partial(write_release, args.out_release, spoken, mechanism),
         f"noise of a word's running count: {mechanism.errors()[-1]:.3g} words after the last round",
     )
 
 
 def _published(args: argparse.Namespace) -> _Prepared:
-    from privasr_k2.federated.fmp_published_release import spending_of, write_published
+    from privasr_k2.federated.fmp_published import spending_of, write_published
     from privasr_k2.federated.fmp_scores import numbers_of_lm, read_world
     from privasr_k2.federated.fmp_settings import PublishedConfig
 
     config = _named(cli.load(PublishedConfig, args))
-    lists, timeline, background = (
-        args.in_private_nbest,
-        args.in_private_timeline,
-        args.in_public_background,
-    )
+    lists, timeline = args.in_private_nbest, args.in_private_timeline
+    background = args.in_public_background
     world = read_world(lists, timeline, background, numbers_of_lm(args.in_public_lm))
     return _Prepared(
         config,
         spending_of(config, world.spoken),
         [lists, timeline, args.in_public_lm, background],
-        lambda begun: write_published(
-            args.out_release, world.spoken, config, world.background, begun
-        ),
+        partial(write_published, args.out_release, world.spoken, config, world.background),
         f"published as epsilon {config.epsilon:g}; a {config.unit} of {config.words:g} words has:",
         logging.WARNING,
     )
@@ -131,9 +117,8 @@ def _published(args: argparse.Namespace) -> _Prepared:
 
 def _named(config: Any) -> Any:
     if not config.data:
-        raise ConfigError(
-            "data", "a corpus and its part", "nothing", "name it: --set data=mini/test"
-        )
+        expected = "a corpus and its part"
+        raise ConfigError("data", expected, "nothing", "name it: --set data=mini/test")
     return config
 
 

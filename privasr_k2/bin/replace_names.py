@@ -1,12 +1,11 @@
-"""Put other names into some classes of a class LM's graph, in seconds: a user's contacts, for
-example.
+r"""Put other names into some classes of a class LM's graph, in seconds: a user's contacts.
+
+    privasr verb replace_names --in-graph data/graph_class --in-lang data/lang_phone \
+        --in-names contacts/ --out-dir data/graph_user1 --config conf/classlm.yaml#replace_names
 
 The names of each class come from a list (per.txt, org.txt, ...; a name a line, maybe with a tab and
-its probability), or from the automaton that train_class_lm wrote (CLASS.txt, with --in-sub-lms).
-Other classes and the root model stay as they are.
-
-    python -m privasr_k2.bin.replace_names --in-graph data/graph_class --in-lang data/lang_phone \\
-        --in-names contacts/ --out-dir data/graph_user1 --config conf/classlm.yaml#replace_names
+its probability), or from the automaton that train_ngram wrote (CLASS.txt, with --in-sub-lms). Other
+classes and the root model stay as they are.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class ReplaceNamesOptions(Checked):
 
 def main() -> None:
     """Parse, replace, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_graph="PATH the graph folder of a class LM",
         in_lang="PATH the language folder it was compiled with",
@@ -54,42 +53,32 @@ def main() -> None:
         in_sub_lms="[DIR] automata of names: PER.txt, ORG.txt, ...",
         out_dir="PATH the new graph folder",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(ReplaceNamesOptions, args)
     if (args.in_names is None) == (args.in_sub_lms is None):
-        raise ConfigError(
-            "replace_names", "--in-names or --in-sub-lms", "both or none", "give one of them"
-        )
+        place = "replace_names"
+        raise ConfigError(place, "--in-names or --in-sub-lms", "both or none", "give one of them")
     lang = load_lang(args.in_lang)
     if args.in_names is not None:
         lists = read_lists(args.in_names, normalize_english)
         places = list_places(args.in_names, normalize_english)
-        for kind, one in lists.items():
-            check_spoken(kind, one, lang.word_ids, places[kind])
-        names = {
-            kind: make_sub_lm(
-                one, config.sub_lm, unknown_mass=config.unknown_mass, place=f"class {kind}"
-            )
-            for kind, one in lists.items()
-        }
-        sources = {}
+        names, sources = {}, {}
+        for kind, given in lists.items():
+            check_spoken(kind, given, lang.word_ids, places[kind])
+            mass, place = config.unknown_mass, f"class {kind}"
+            names[kind] = make_sub_lm(given, config.sub_lm, unknown_mass=mass, place=place)
     else:
         sources = {path.stem: path for path in sorted(args.in_sub_lms.glob("*.txt"))}
         names = {kind: read_sub_lm(path) for kind, path in sources.items()}
     if not names:
-        raise DataError(
-            args.in_sub_lms, "automata of names: PER.txt ORG.txt ...", "none", "name their folder"
-        )
+        expected = "automata of names: PER.txt ORG.txt ..."
+        raise DataError(args.in_sub_lms, expected, "none", "name their folder")
     given = sorted((args.in_names or args.in_sub_lms).glob("*.txt"))
-    graphs, info = replace_names(
-        args.in_graph, lang, names, with_tlg=config.with_tlg, sources=sources
-    )
+    more = {"with_tlg": config.with_tlg, "sources": sources}
+    graphs, info = replace_names(args.in_graph, lang, names, **more)
     info["sha256"] |= {f"{path.stem.upper()}.txt": file_hash(path) for path in given}
     save_graph(graphs, lang, info, args.out_dir)
-    log.info(
-        "%s: %.1f s without reading and writing", " ".join(names), sum(info["seconds"].values())
-    )
+    seconds = sum(info["seconds"].values())
+    log.info("%s: %.1f s without reading and writing", " ".join(names), seconds)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 r"""Write the results of a recipe, or one page of several recipes' results.
 
-    python -m privasr_k2.bin.report --in-systems exp/pate/systems.jsonl --in-artifacts
-        exp/pate/*/*/* \ --in-manifests data/manifests --out-report exp/pate/RESULTS.md
-        --out-results exp/pate/results.jsonl \ --out-figures exp/pate/figures --out-layout
-        exp/pate/layout.yaml --ledger privacy/ledger.json \ --config conf/common.yaml#report
-        conf/reports/pate.yaml --set command='./run.sh mini pate'
-    python -m privasr_k2.bin.report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml
-        \ --out-page exp/report.html
-    python -m privasr_k2.bin.report --in-results egs/*/results*.jsonl --in-layouts
-        conf/reports/*.yaml \ --config conf/common.yaml#report --out-beside docs/results.md
+    privasr verb report --in-systems exp/pate/systems.jsonl --in-artifacts exp/pate/*/*/* \
+        --in-manifests data/manifests --out-report exp/pate/RESULTS.md \
+        --out-results exp/pate/results.jsonl --out-figures exp/pate/figures \
+        --out-layout exp/pate/layout.yaml --ledger privacy/ledger.json \
+        --config conf/common.yaml#report conf/reports/pate.yaml --set command='./run.sh mini pate'
+    privasr verb report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml \
+        --out-page exp/report.html
+    privasr verb report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
+        --config conf/common.yaml#report --out-beside docs/results.md
 
 The paths of artifacts are those of systems.jsonl; --in-artifacts names them for the stage runner. A
 page takes each layout from the folder of its results, else that of the recipe. --out-beside renews
@@ -41,7 +41,7 @@ from privasr_k2.scoring.corpus_info import read_corpus_info
 
 def main() -> None:
     """Parse, and write what is asked for."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_systems="[FILE] systems.jsonl of a recipe",
         in_artifacts="[PATH...] all that it names",
@@ -51,20 +51,11 @@ def main() -> None:
         out_results="[FILE] results.jsonl",
         out_figures="[DIR] SVG",
         out_layout="[FILE] the layout, for the page",
-    )
-    parser.add_argument(
-        "--in-results", type=Path, nargs="+", metavar="FILE", help="results.jsonl of recipes"
-    )
-    parser.add_argument(
-        "--in-layouts", type=Path, nargs="+", metavar="FILE", help="beside the results"
-    )
-    cli.add_flags(
-        parser,
+        in_results="[FILE+] results.jsonl of recipes",
+        in_layouts="[FILE+] beside the results",
         out_page="[FILE] report.html, which needs no other file",
         out_beside="[FILE] a page with the table's markers",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     if args.out_page is not None:
         write_text(args.out_page, page(_recipes(args)))
     elif args.out_beside is not None:

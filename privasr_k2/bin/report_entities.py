@@ -1,6 +1,6 @@
 r"""Count tagged, sanitized and missed names, for the owner of the text.
 
-    python -m privasr_k2.bin.report_entities --in-text data/tagged/dev.jsonl.gz \
+    privasr verb report_entities --in-text data/tagged/dev.jsonl.gz \
         --in-gold data/gold/dev.jsonl.gz --in-sanitized exp/sanitized \
         --in-privacy exp/sanitized_privacy.json --out-report exp/entities.json
 
@@ -12,7 +12,6 @@ no release covers them.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from privasr_k2.bin import cli
@@ -30,23 +29,20 @@ from privasr_k2.text.tagged_files import needs_entities, read_tagged
 
 def main() -> None:
     """Parse, count, write."""
-    parser = cli.parser(__doc__, in_text="FILE... tagged")
-    parser.add_argument(
-        "--in-gold", type=Path, nargs="+", metavar="FILE", help="the same texts, annotated"
-    )
-    cli.add_flags(
-        parser,
+    args = cli.arguments(
+        __doc__,
+        config=False,
+        in_text="FILE... tagged",
+        in_gold="[FILE+] the same texts, annotated",
         in_sanitized="[DIR] of sanitize_text",
         in_privacy="[FILE] privacy.json of sanitize_text",
         in_public_lists="[DIR] name lists",
         out_report="FILE JSON",
         in_scored="[FILE] tagged text of test",
     )
-    args = cli.parse(parser)
     if bool(args.in_sanitized) != bool(args.in_privacy):
-        raise ConfigError(
-            "the command line", "--in-sanitized and --in-privacy", "one alone", "give both"
-        )
+        place = "the command line"
+        raise ConfigError(place, "--in-sanitized and --in-privacy", "one alone", "give both")
     texts = read_tagged(args.in_text)
     needs_entities(texts, "--in-text")
     sanitized, lists = None, None

@@ -1,16 +1,14 @@
-r"""Compare what invert_model found with private speech, and with the same words of people not in
-training.
+r"""Compare what invert_model found with private speech, and with the same words of other people.
 
-    python -m privasr_k2.bin.report_inversion --in-inversions
-        exp/inversion/{teacher_1,control}.safetensors \ --in-members exp/shards/shard_1 --in-others
-        data/feats_given --in-lang data/lang_char \ --out-values exp/inversion/inversion.json
-        --out-picture exp/inversion/figure7.svg \ --config conf/pate.yaml#report_inversion
+    privasr verb report_inversion --in-inversions exp/inversion/{teacher_1,control}.safetensors \
+        --in-members exp/shards/shard_1 --in-others data/feats_given --in-lang data/lang_char \
+        --out-values exp/inversion/inversion.json --out-picture exp/inversion/figure7.svg \
+        --config conf/pate.yaml#report_inversion
 
---in-members: one features folder for all inversions, or one for each: who is in the model's
-    training.
---in-aligner: a public CTC model that cuts the words out of longer utterances; without it they count
-only where they are all that was said. The picture shows private speech: both files are for the
-owner.
+--in-members: who is in the model's training, one features folder for all inversions, or one for
+each. --in-others: people not in training. --in-aligner: a public CTC model that cuts the words out
+of longer utterances; without it they count only where they are all that was said. The picture shows
+private speech: both files are for the owner.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from privasr_k2.fileio import write_json
 
 def main() -> None:
     """Parse, compare, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_inversions="FILE...",
         in_members="FEATS...",
@@ -32,8 +30,6 @@ def main() -> None:
         out_values="FILE JSON, for report",
         out_picture="[FILE] spectrograms side by side, SVG",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -47,19 +43,15 @@ def main() -> None:
 
     config = cli.load(InversionReportConfig, args)
     torch.set_num_threads(args.num_jobs)
-    inversions, lang = (
-        [read_inversion(path) for path in args.in_inversions],
-        load_lang(args.in_lang),
-    )
+    inversions, lang = list(map(read_inversion, args.in_inversions)), load_lang(args.in_lang)
     if len(args.in_members) not in (1, len(inversions)):
         found = str(len(args.in_members))
-        raise ConfigError(
-            "--in-members", f"1 folder or {len(inversions)}", found, "one an inversion"
-        )
+        place = "--in-members"
+        raise ConfigError(place, f"1 folder or {len(inversions)}", found, "one an inversion")
     aligner = None if args.in_aligner is None else load_model(args.in_aligner)
     if aligner is not None:
         check_same_tokens(aligner.tokens, lang.tokens, model=args.in_aligner, graph=args.in_lang)
-    words = sorted({word for one in inversions for word in one.words})
+    words = sorted({word for inversion in inversions for word in inversion.words})
     by_folder = {
         folder: find_occurrences(cuts_of([folder], [config.member_role]), words, lang, aligner)
         for folder in dict.fromkeys(args.in_members)

@@ -63,9 +63,7 @@ def main() -> None:
         in_manifests="[DIR] what is scored",
         out_choice="[FILE] JSON",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, device=True)
     to_score = [args.in_release, args.in_choice, args.out_scores, args.out_run]
     to_choose = [args.in_scores or None, args.in_weights, args.in_manifests, args.out_choice]
     scoring = args.out_scores is not None and args.out_run is not None
@@ -105,30 +103,19 @@ def _score(args: argparse.Namespace) -> None:
         released, about = read_released(args.in_release, lm.numbers, config, world.background)
     plain = None if args.in_plain is None else read_plain(args.in_plain, world.lists)
     scores = token_scores(world, lm, config, [config.lam], released, plain)[:, 0]
-    run: dict[str, Any] = {
-        "config": dataclasses.asdict(config),
-        "release": about,
-        "perplexity": None,
-    }
+    run: dict[str, Any] = {"config": dataclasses.asdict(config), "release": about}
+    run["perplexity"] = None
     if config.normalized:
         perplexities = client_perplexities(world.spoken, scores, config.rounds)
+        totals = zip(perplexities.nats.tolist(), perplexities.tokens.tolist())
+        clients = zip(world.spoken.client_names, totals)
         run["perplexity"] = {
             "total": perplexities.total,
             "by_round": perplexities.by_round.tolist(),
-            "clients": {
-                name: {"nats": nats, "tokens": tokens}
-                for name, nats, tokens in zip(
-                    world.spoken.client_names,
-                    perplexities.nats.tolist(),
-                    perplexities.tokens.tolist(),
-                )
-            },
+            "clients": {name: {"nats": nats, "tokens": n} for name, (nats, n) in clients},
         }
-        log.info(
-            "perplexity %.2f; by round %s",
-            perplexities.total,
-            " ".join(f"{p:.1f}" for p in perplexities.by_round),
-        )
+        by_round = " ".join(f"{ppl:.1f}" for ppl in perplexities.by_round)
+        log.info("perplexity %.2f; by round %s", perplexities.total, by_round)
     write_lm_scores(args.out_scores, config.name or lm.name, world.lists, scores)
     write_json(args.out_run, run)
 
@@ -157,22 +144,18 @@ def _choose(args: argparse.Namespace) -> None:
         scores = token_scores(world, lm, dataclasses.replace(config, **point), lams, None, plain)
         if by_errors:
             name = config.name or lm.name
-            tried = word_errors(
-                world, scores, name, args.in_scores, args.in_weights, args.in_manifests
-            )
+            others = args.in_scores, args.in_weights, args.in_manifests
+            tried = word_errors(world, scores, name, *others)
         else:
             tried = perplexities(world, scores)
-        records += [
-            {"lam": lam, **point, config.criterion: value} for lam, value in zip(lams, tried)
-        ]
+        found = zip(lams, tried)
+        records += [{"lam": lam, **point, config.criterion: value} for lam, value in found]
         log.info("%s: %s for lambda %s", point or "the settings", tried, lams)
-    chosen = min(records, key=lambda one: (one[config.criterion], one["lam"]))
+    chosen = min(records, key=lambda record: (record[config.criterion], record["lam"]))
     at_end = chosen["lam"] == lams[-1] and len(lams) > 1
     choice = {key: value for key, value in chosen.items() if key != config.criterion}
-    write_json(
-        args.out_choice,
-        {"role": role, **choice, "criterion": config.criterion, "at_end": at_end, "tried": records},
-    )
+    about = {"criterion": config.criterion, "at_end": at_end, "tried": records}
+    write_json(args.out_choice, {"role": role, **choice, **about})
     log.info("chosen: %s%s", choice, ", lambda at the end of what was tried" if at_end else "")
 
 

@@ -1,8 +1,8 @@
-"""Rescore lattices with a language model and write N-best lists with its scores.
+r"""Rescore lattices with a language model and write N-best lists with its scores.
 
-    python -m privasr_k2.bin.rescore_lattices --in-lattices exp/x/lattices_dev --in-lm exp/lm/lstm
-        \\ --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config
-        conf/rescore.yaml#rescore_lattices
+    privasr verb rescore_lattices --in-lattices exp/x/lattices_dev --in-lm exp/lm/lstm \
+        --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl \
+        --config conf/rescore.yaml#rescore_lattices
 
 The search mixes the scores of the LM and of the graph (neural_share), at the LM weight and the
 insertion penalty of the lattices. Merged histories make the LM scores approximate; lm_scores
@@ -24,15 +24,13 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, search, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_lattices="DIR lattices_<role>, with *.safetensors",
         in_lm="LM an ARPA file, a folder of train_lm",
         out_nbest="FILE the lists, JSON Lines",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(RescoreLatticesConfig, args)
     from privasr_k2.decoding.lattice_lms import stepping
     from privasr_k2.lm.mixtures import open_lm

@@ -1,6 +1,6 @@
 r"""Replace, tag or delete the names in tagged text, as a release.
 
-    python -m privasr_k2.bin.sanitize_text --in-private-text data/manifests/cuts_train.jsonl.gz \
+    privasr verb sanitize_text --in-private-text data/manifests/cuts_train.jsonl.gz \
         --in-public-lists data/manifests/public_lists --out-dir exp/sanitized \
         --out-privacy exp/sanitized_privacy.json --ledger privacy/ledger.json \
         --config conf/classlm.yaml#sanitize --set data=mini/train
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, draw, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_private_text="FILE... tagged text or cuts",
         in_public_lists="[DIR] name lists; needed to replace",
@@ -39,36 +39,26 @@ def main() -> None:
         ledger="FILE of the private text",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(SanitizeConfig, args)
     if not config.data:
-        raise ConfigError(
-            "data", "a corpus and its part", "nothing", "name it: --set data=mini/train"
-        )
+        expected = "a corpus and its part"
+        raise ConfigError("data", expected, "nothing", "name it: --set data=mini/train")
     texts = read_tagged(args.in_private_text)
     needs_entities(texts, "--in-private-text")
     if config.method == "replace" and args.in_public_lists is None:
-        raise ConfigError(
-            "the command line", "--in-public-lists", "none", "name lists, or --set method=tag"
-        )
+        place = "the command line"
+        raise ConfigError(place, "--in-public-lists", "none", "name lists, or --set method=tag")
     if config.utterances_per_user is not None:
         needs_users(texts)
     lists = {}
     if config.method == "replace":
-        lists = words_of(
-            read_name_lists(args.in_public_lists, normalize_english), normalize_english
-        )
+        names = read_name_lists(args.in_public_lists, normalize_english)
+        lists = words_of(names, normalize_english)
         needs_lists(texts, lists)
     protected = guarantee(config, {label: len(words) for label, words in lists.items()})
     inputs = [*args.in_private_text, *([args.in_public_lists] if lists else [])]
-    with release.begin(
-        args.ledger,
-        beside=args.out_privacy,
-        spending=spending(config, protected),
-        fingerprint=release.fingerprint_of(config, inputs),
-        max_epsilon=args.max_epsilon,
-    ) as begun:
+    fingerprint = release.fingerprint_of(config, inputs)
+    with cli.begin_release(args, spending(config, protected), fingerprint) as begun:
         sanitize(args.out_dir, texts, lists, config, begun)
     for line in guarantees([spending(config, protected)])[0].lines():
         log.info(line)

@@ -1,8 +1,8 @@
 r"""Select the best hypothesis of each N-best list, by the weights that were chosen on dev.
 
-  python -m privasr_k2.bin.select_nbest --in-nbest exp/x/nbest_test --in-scores
-      exp/x/lstm_test.safetensors \ --in-weights exp/x/rescoring.json --out-hyps
-      exp/x/lstm/decode_test/1.jsonl
+    privasr verb select_nbest --in-nbest exp/x/nbest_test \
+        --in-scores exp/x/lstm_test.safetensors --in-weights exp/x/rescoring.json \
+        --out-hyps exp/x/lstm/decode_test/1.jsonl
 
 Without --in-weights it selects the hypothesis with the fewest errors, the oracle. An utterance
 without a path stays without one; its words count as deleted.
@@ -22,19 +22,18 @@ from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
 
 def main() -> None:
     """Parse, choose, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        config=False,
         in_nbest="DIR nbest_<role>, with *.jsonl",
         in_scores="[FILE...] of lm_scores",
         in_weights="[FILE] rescoring.json; without it: the oracle",
         in_manifests="[DIR] references, and what is scored",
         out_hyps="FILE as decode writes them",
     )
-    args = cli.parse(parser)
     if (args.in_weights is None) != (not args.in_scores):
-        raise ConfigError(
-            "the command line", "--in-scores with --in-weights, or neither", "one", "give the other"
-        )
+        expected = "--in-scores with --in-weights, or neither"
+        raise ConfigError("the command line", expected, "one", "give the other")
 
     lists = read_nbest(args.in_nbest)
     scores = read_lm_scores(args.in_scores, lists)

@@ -1,8 +1,8 @@
 r"""Split a corpus by speakers into private speech, public speech and a public pool without texts.
 
-    privasr verb split_speech --in-feats data/feats_fbank --in-public-train data/public/feats_fbank
-        \ --out-dir data/sides_fbank --config conf/pate.yaml#split_speech \
-        --set 'pool_speakers=[anna,bert]'
+    privasr verb split_speech --in-feats data/feats_fbank \
+        --in-public-train data/public/feats_fbank --out-dir data/sides_fbank \
+        --config conf/pate.yaml#split_speech --set 'pool_speakers=[anna,bert]'
 
 --out-dir gets private/ and public/ (roles train and dev), pool/ (role pool) and sides.json, which
 names the speakers of each. All of that but private/ is public, as is the corpus's dev. The pool is
@@ -22,14 +22,12 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, deal out, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_feats="DIR features of the corpus",
         in_public_train="[DIR] features of another corpus, public",
         out_dir="DIR the sides",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(SplitConfig, args)
     for side, speakers in split_speech(
         args.in_feats, args.out_dir, config, public_feats=args.in_public_train

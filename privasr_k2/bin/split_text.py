@@ -1,8 +1,7 @@
 r"""Split tagged text by users: background, adaptation parts of several sizes, dev and test.
 
-    python -m privasr_k2.bin.split_text --in-manifests data/tagged --in-text
-        data/manifests/written.jsonl \ --out-dir data/split --config conf/classlm.yaml#split_text
-        --set sizes=[12,15,20]
+    privasr verb split_text --in-manifests data/tagged --in-text data/manifests/written.jsonl \
+        --out-dir data/split --config conf/classlm.yaml#split_text --set sizes=[12,15,20]
 
 The parts are *.jsonl.gz files of tagged text: background, adapt_12 and so on, dev and test.
 about.json holds minutes of speech, users, words and entities of each part. Text of --in-text joins
@@ -28,21 +27,18 @@ _ROLES = ("train", "adapt", "dev", "test")
 
 def main() -> None:
     """Parse, part, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_manifests="DIR cuts, tagged",
         in_text="[FILE...] more text of train, tagged",
         in_spoken="[DIR] cuts with speech, where --in-manifests is text",
         out_dir="DIR the parts",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(SplitConfig, args)
     if not cuts_path(args.in_manifests, "train").is_file():
         there = " ".join(roles(args.in_manifests)) or "none"
-        raise DataError(
-            args.in_manifests, "cuts of the role train", there, "name a manifests folder"
-        )
+        place = args.in_manifests
+        raise DataError(place, "cuts of the role train", there, "name a manifests folder")
     seconds, copies = _speech(args.in_manifests)
     if args.in_spoken is not None:
         seconds, _ = _speech(args.in_spoken)
@@ -67,9 +63,7 @@ def main() -> None:
 
 
 def _speech(manifests: Path) -> tuple[dict[str, float], frozenset[str]]:
-    """Seconds of each cut with speech, and the ids of copies at another speed, no texts of their
-    own.
-    """
+    """Seconds of each cut with speech, and the ids of copies at another speed."""
     seconds, copies = {}, set()
     for role in _ROLES:
         path = cuts_path(manifests, role)

@@ -1,11 +1,10 @@
 r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
 
-    python -m privasr_k2.bin.tag_entities --in-text data/gold/dev.jsonl.gz \
-        --out-text data/tagged/dev.jsonl.gz --config conf/classlm.yaml#tag_entities --set
-        normalize=spoken
-    python -m privasr_k2.bin.tag_entities --in-manifests data/manifests --out-manifests data/tagged
-        \ --config conf/classlm.yaml#tag_entities
-
+    privasr verb tag_entities --in-text data/gold/dev.jsonl.gz \
+        --out-text data/tagged/dev.jsonl.gz --config conf/classlm.yaml#tag_entities \
+        --set normalize=spoken
+    privasr verb tag_entities --in-manifests data/manifests --out-manifests data/tagged \
+        --config conf/classlm.yaml#tag_entities
     privasr verb tag_entities --raw-conll wikigold.conll.txt.gz --out-text data/public.jsonl.gz \
         --config conf/classlm.yaml#tag_entities --set taggers=[gold]
 
@@ -13,8 +12,7 @@ r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
 --raw-conll reads CoNLL files, or all *.conll and *.conll.txt below a folder, gzipped or not.
 taggers=[gold] maps their labels to four classes. Taggers read the written form where it is known;
 entities refer to normalized words. --out-manifests gets the cuts of all roles with new entities,
-and corpus.json. Nothing is
-released: the result is as private as the text.
+and corpus.json. Nothing is released: the result is as private as the text.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ Normalize = Callable[[Sequence[str]], Sequence[str]]
 
 def main() -> None:
     """Parse, tag, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_text="[FILE...] tagged or plain text",
         raw_conll="[PATH...] files, folders: a token a line",
@@ -58,37 +56,26 @@ def main() -> None:
         in_public_cased="[FILE...] cased public text, from which capitals are learned",
         in_definition="[FILE] the corpus, for how it normalizes",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(TagConfig, args)
-    if bool(args.in_text or args.raw_conll) != bool(args.out_text) or bool(
-        args.in_manifests
-    ) != bool(args.out_manifests):
+    texts, manifests = bool(args.in_text or args.raw_conll), bool(args.in_manifests)
+    if texts != bool(args.out_text) or manifests != bool(args.out_manifests):
         raise ConfigError("the command line", "an --out- for each --in-", "one alone", "give both")
     if not (args.out_text or args.in_manifests):
-        raise ConfigError(
-            "the command line",
-            "--in-text, --raw-conll or --in-manifests",
-            "none of them",
-            "name one",
-        )
+        expected = "--in-text, --raw-conll or --in-manifests"
+        raise ConfigError("the command line", expected, "none of them", "name one")
     normalize = _normalize(args.in_definition, config)
     public = [line.cased.split() for line in _read(args.in_public_cased, normalize)]
     lists = read_name_lists(args.in_public_lists, normalize_english) if args.in_public_lists else {}
-    truecaser = (
-        Truecaser(public, spread(lists), capital_unknown=config.capital_unknown) if public else None
-    )
+    unknown = config.capital_unknown
+    truecaser = Truecaser(public, spread(lists), capital_unknown=unknown) if public else None
     taggers = _taggers(args, config, lists, truecaser)
 
     def tag(texts: Sequence[TaggedText]) -> list[TaggedText]:
         return tag_texts(texts, taggers, config, normalize, truecaser)
 
     if args.out_text:
-        annotated = [
-            gold
-            for _, path in sorted(conll_files(args.raw_conll).items())
-            for gold in read_conll(path)
-        ]
+        files = sorted(conll_files(args.raw_conll).items())
+        annotated = [gold for _, path in files for gold in read_conll(path)]
         tagged = tag([*_read(args.in_text, normalize), *tagged_texts(annotated, normalize)])
         write_tagged(args.out_text, tagged)
         _say(args.out_text, tagged)
@@ -125,16 +112,13 @@ def _taggers(
         taggers["spacy"] = SpacyTagger(config.spacy_models, args.num_jobs)
     if "gazetteer" in config.taggers:
         if not lists:
-            raise ConfigError(
-                "taggers", "--in-public-lists for the gazetteer", "none", "name the folder"
-            )
+            expected = "--in-public-lists for the gazetteer"
+            raise ConfigError("taggers", expected, "none", "name the folder")
         names = {label: of_class.names for label, of_class in lists.items()}
         small = truecaser.small if truecaser else {}
         gazetteer = Gazetteer(names, ignore_case=config.ignore_case, small=small)
-        log.info(
-            "%d names are on the lists of several classes and count for the first",
-            gazetteer.ambiguous,
-        )
+        text = "%d names are on the lists of several classes and count for the first"
+        log.info(text, gazetteer.ambiguous)
         taggers["gazetteer"] = gazetteer
     return taggers
 
@@ -143,12 +127,8 @@ def _tag_manifests(
     manifests: Path, out: Path, tag: Callable[[Sequence[TaggedText]], list[TaggedText]], by: str
 ) -> None:
     if manifests.absolute().parent != out.absolute().parent:
-        raise ConfigError(
-            "--out-manifests",
-            f"a folder beside {manifests}",
-            str(out),
-            "paths of audio are relative",
-        )
+        expected = f"a folder beside {manifests}"
+        raise ConfigError("--out-manifests", expected, str(out), "paths of audio are relative")
     with atomic_path(out) as folder:
         folder.mkdir()
         for path in sorted(manifests.glob("cuts_*.jsonl.gz")):

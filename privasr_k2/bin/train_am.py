@@ -1,7 +1,7 @@
 r"""Train an acoustic model, or continue an interrupted training.
 
-    privasr verb train_am --in-feats data/feats_fbank --in-lang data/lang_char --out-dir exp/ctc/am
-        \ --config conf/ctc.yaml#am_ctc
+    privasr verb train_am --in-feats data/feats_fbank --in-lang data/lang_char \
+        --out-dir exp/ctc/am --config conf/ctc.yaml#am_ctc
 
 --in-feats has the roles train and dev, --in-lang tokens and pronunciations. --out-dir gets
 checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model. The key kind
@@ -19,16 +19,14 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse and train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_feats="PATH features folder",
         in_lang="PATH language folder",
         in_init="[DIR] train this model further: of the same form and tokens",
         out_dir="PATH the model's folder",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -39,15 +37,8 @@ def main() -> None:
     torch.set_num_threads(args.num_jobs)
     config = cli.load(kind_of(args.config).config, args)
     with join(args.device) as process:
-        train_am(
-            args.in_feats,
-            args.in_lang,
-            args.out_dir,
-            config,
-            process,
-            args.num_jobs,
-            init=args.in_init,
-        )
+        folders = args.in_feats, args.in_lang, args.out_dir
+        train_am(*folders, config, process, args.num_jobs, init=args.in_init)
 
 
 if __name__ == "__main__":

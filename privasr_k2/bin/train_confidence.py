@@ -1,8 +1,7 @@
-"""Train and calibrate a classifier that estimates the probability that a recognized word is
-correct.
+r"""Train and calibrate a classifier for the probability that a recognized word is correct.
 
-    python -m privasr_k2.bin.train_confidence --in-nbest exp/x/nbest_dev --in-weights
-        exp/x/weights.json \\ --in-manifests data/manifests --out-model exp/x/confidence/model \\
+    privasr verb train_confidence --in-nbest exp/x/nbest_dev --in-weights exp/x/weights.json \
+        --in-manifests data/manifests --out-model exp/x/confidence/model \
         --config conf/confidence.yaml#confidence
 
 The lists need references. The recognizer must not be trained on their utterances. --in-calibration
@@ -31,7 +30,7 @@ from privasr_k2.scoring.nbest_lists import read_nbest
 
 def main() -> None:
     """Parse, train, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_nbest="DIR lists with references",
         in_scores="[FILE...] of lm_scores",
@@ -41,8 +40,6 @@ def main() -> None:
         in_manifests="[DIR] to find units to score",
         out_model="DIR the model's folder",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(ConfidenceConfig, args)
     # Without weights: as recognizers are that tell no scores.
     weights = read_weights(args.in_weights) if args.in_weights else Weights(1.0, 0.0)
@@ -55,9 +52,8 @@ def main() -> None:
     if args.in_calibration is not None:
         others = read_nbest(args.in_calibration)
         check_unseen(others, train.utterances)
-        features = word_features(
-            others, read_lm_scores(args.in_calibration_scores, others), settings
-        )
+        scores = read_lm_scores(args.in_calibration_scores, others)
+        features = word_features(others, scores, settings)
         held_out = examples_of(others, features, names, units)
     save_model(train_model(config, names, settings, train, held_out), args.out_model)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -26,26 +25,18 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, plan, spend where a guarantee is claimed, train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_private_feats="DIR features folder",
         in_public_dev="DIR features folder",
         in_lang="DIR language folder",
-    )
-    parser.add_argument(
-        *("--in-init", "--in-public-init"), dest="in_init", type=Path, required=True, metavar="DIR",
-        help="initial model",
-    )  # fmt: skip
-    cli.add_flags(
-        parser,
+        in_init="DIR|--in-public-init initial model",
         out_dir="DIR the model's folder",
         out_privacy="[FILE] privacy.json, where there is noise",
         ledger="[FILE] of the speech, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -53,7 +44,6 @@ def main() -> None:
     from privasr_k2.dpsgd.train import fingerprint_of, read_inputs, train_dpsgd
     from privasr_k2.dpsgd.trainer import Trainer
     from privasr_k2.graph.lang import load_lang
-    from privasr_k2.privacy import release
     from privasr_k2.privacy.spending import guarantees
     from privasr_k2.training.distributed import choose_device
 
@@ -76,14 +66,7 @@ def main() -> None:
             log.info("plan: noise %.6g by the clip, %d steps", noise, config.steps)
             for line in guarantees([spent])[0].lines():
                 log.info(line)
-            release_block = release.begin(
-                args.ledger,
-                beside=args.out_privacy,
-                spending=spent,
-                fingerprint=fingerprint,
-                max_epsilon=args.max_epsilon,
-            )
-            begun = stack.enter_context(release_block)
+            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
         train_dpsgd(trainer, inputs, args.out_dir, fingerprint, begun)
 
 

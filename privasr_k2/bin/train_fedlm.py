@@ -1,22 +1,18 @@
 r"""Adapt a neural language model by federated training on the text of clients [liu2021].
 
-    python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
+    privasr verb train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all \
         --config conf/fedlm.yaml#fedlm --set rounds=50
-
-Training is private where privacy.noise is above 0. It is then a release, with --out-privacy and
---ledger:
-
-    python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
+    privasr verb train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/private \
         --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json \
-        --config conf/fedlm.yaml#fedlm \
-        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20
-        rounds=100
+        --config conf/fedlm.yaml#fedlm --set data=mini/adapt weights.by=uniform privacy.clip=0.5 \
+        privacy.noise=1.5 cohort=20 rounds=100
 
-The guarantee covers all text of a client. With sampling=ordered, clients take part in a fixed
-order, and privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches N
---strategy square_root plans such a training.
+Training is private where privacy.noise is above 0; it is then a release, with --out-privacy and
+--ledger. The guarantee covers all text of a client. With sampling=ordered, clients take part in a
+fixed order, and privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches
+N --strategy square_root plans such a training.
 
 --out-dir gets the files of train_lm, and federated.json. A training that was killed is continued.
 torchrun starts several processes; their number does not change the result. finetune_lm trains on
@@ -37,8 +33,9 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend where a guarantee is claimed, train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_private_clients="FILE clients.jsonl.gz",
         in_public_init="DIR model to begin with",
         in_public_dev_text="[FILE] a sentence a line: which round is kept",
@@ -48,9 +45,6 @@ def main() -> None:
         ledger="[FILE] of the clients, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -69,9 +63,8 @@ def main() -> None:
     config = cli.load(FedLmConfig, args)
     if config.claims != (args.out_privacy is not None) or (config.claims and args.ledger is None):
         wanted = "--out-privacy and --ledger" if config.claims else "no --out-privacy without noise"
-        raise ConfigError(
-            "the command line", wanted, f"privacy.noise={config.privacy.noise:g}", "see --help"
-        )
+        place = "the command line"
+        raise ConfigError(place, wanted, f"privacy.noise={config.privacy.noise:g}", "see --help")
     clients = read_clients(args.in_private_clients)
     text = read_lines(args.in_public_dev_text) if args.in_public_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
@@ -89,25 +82,16 @@ def main() -> None:
             inputs = [args.in_private_clients, args.in_public_init]
             if config.select_round == "best":
                 inputs.append(args.in_public_dev_text)
-            made_release = release.begin(
-                args.ledger,
-                beside=args.out_privacy,
-                spending=spent,
-                fingerprint=release.fingerprint_of(neutral(config), inputs),
-                max_epsilon=args.max_epsilon,
-            )
-            begun = stack.enter_context(made_release)
+            fingerprint = release.fingerprint_of(neutral(config), inputs)
+            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
         train_fedlm(clients, dev, args.in_public_init, args.out_dir, config, process, begun)
         if spent is not None and process.leads:
             of_paper = paper_epsilon(config.privacy.noise, config.privacy.delta)
             for line in guarantees([spent])[0].lines():
                 log.info(line)
-            log.info(
-                "plan: the paper's 10,000 devices, 100 a round, 1,000 rounds: epsilon (RDP) %s,"
-                " (PLD) %s",
-                shown(of_paper.rdp),
-                "none" if of_paper.pld is None else shown(of_paper.pld),
-            )
+            plan = "the paper's 10,000 devices, 100 a round, 1,000 rounds"
+            pld = "none" if of_paper.pld is None else shown(of_paper.pld)
+            log.info("plan: %s: epsilon (RDP) %s, (PLD) %s", plan, shown(of_paper.rdp), pld)
 
 
 if __name__ == "__main__":

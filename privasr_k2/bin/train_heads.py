@@ -6,8 +6,7 @@ r"""Train a teacher for each shard as a head on the frozen lower layers of one p
 
 Hundreds of heads are trained at once. --out-dir gets heads.safetensors, encoder/ (the public
 model), shards.json and heads.yaml. An interrupted run continues with the unfinished heads. The
-folder is
-private: do not publish any of it.
+folder is private: do not publish any of it.
 """
 
 from __future__ import annotations
@@ -17,16 +16,14 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse and train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_shards="DIR what make_shards wrote",
         in_model="DIR the public model's folder",
         in_lang="DIR its language folder",
         out_dir="DIR the folder of heads",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -36,14 +33,8 @@ def main() -> None:
 
     torch.set_num_threads(args.num_jobs)
     config = cli.load(HeadConfig, args)
-    train_heads(
-        args.in_shards,
-        args.in_model,
-        args.in_lang,
-        args.out_dir,
-        config,
-        choose_device(args.device),
-    )
+    folders = args.in_shards, args.in_model, args.in_lang, args.out_dir
+    train_heads(*folders, config, choose_device(args.device))
 
 
 if __name__ == "__main__":

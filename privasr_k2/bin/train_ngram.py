@@ -1,7 +1,6 @@
-"""Train an n-gram model: of words, of words and name classes, or as the approximation of another
-LM.
+r"""Train an n-gram model: of words, of words and name classes, or to approximate another LM.
 
-    privasr verb train_ngram --in-manifests data/manifests --in-lang data/lang_phone \\
+    privasr verb train_ngram --in-manifests data/manifests --in-lang data/lang_phone \
         --out-lm data/lm/phone.arpa.gz --config conf/common.yaml#lm_ngram --set order=3
 
 --out-lm: a word n-gram model, pruned by entropy. Its text is that of a corpus (the cuts of the role
@@ -9,13 +8,13 @@ train, lm_text.txt.gz; --set text=), or that of the files of --in-text. Its voca
 that of the language folder. Other words count as <unk>. --raw-arpa checks and takes over an ARPA
 file.
 
-    privasr verb train_ngram --in-lm exp/lm_lstm --in-text data/sanitized/train.jsonl.gz \\
-        --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz --config
-        conf/common.yaml#approximate
+    privasr verb train_ngram --in-lm exp/lm_lstm --in-text data/sanitized/train.jsonl.gz \
+        --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz \
+        --config conf/common.yaml#approximate
 
 --in-lm: this model reads the text; --out-lm has the text's n-grams with the model's probabilities.
 
-    privasr verb train_ngram --in-text data/sanitized/train.jsonl.gz --in-public-lists data/lists \\
+    privasr verb train_ngram --in-text data/sanitized/train.jsonl.gz --in-public-lists data/lists \
         --in-lang data/lang_phone --out-class-lm exp/class_lm --config conf/common.yaml#class_lm
 
 --out-class-lm: a root model of text with tags, and a sub-model of each class's names. The text is
@@ -29,7 +28,6 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -43,13 +41,7 @@ def main() -> None:
     """Parse, estimate, write."""
     parser = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--in-text",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="*.jsonl(.gz) or plain, not the corpus's",
-    )
+    cli.add_flags(source, in_text="[FILE+] *.jsonl(.gz) or plain, not the corpus's")
     cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
     cli.add_flags(
         parser,
@@ -64,9 +56,7 @@ def main() -> None:
         out_lm="[FILE] ARPA; gzipped if the name ends in .gz",
         out_class_lm="[DIR] a class LM's folder",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, device=True)
     of_text = args.out_class_lm or args.in_lm
     wrong = (
         (args.in_lm and args.out_class_lm)

@@ -21,8 +21,9 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse and train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_public_pool="DIR features of the pool",
         in_labels="[FILE] labels.jsonl, released; none: no votes",
         in_public_feats="DIR features of dev and of transcripts",
@@ -31,9 +32,6 @@ def main() -> None:
         in_public_init="[DIR] model to begin with; none: from scratch",
         out_dir="DIR the student's folder",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 

@@ -1,6 +1,6 @@
 """Transcribe audio files with what a recipe has trained.
 
-    python -m privasr_k2.bin.transcribe --in-exp egs/mini/exp/ctc_tdnn_phone FILE.wav...
+    privasr transcribe --in-exp egs/mini/exp/ctc_tdnn_phone FILE.wav...
 
 Prints a line a file: its name, a tab, the words. Files have one channel, in any format that
 libsndfile reads; another sampling rate than the training data's is resampled.
@@ -18,8 +18,7 @@ def main() -> None:
     """Parse, recognize, print."""
     parser = cli.parser(__doc__, in_exp="PATH a recipe's folder in exp/")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    cli.add_device(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, config=False, device=True)
 
     from privasr_k2.decoding.jobs import choose_device
     from privasr_k2.decoding.recognizer import Recognizer, read_audio

@@ -17,16 +17,14 @@ from privasr_k2.fileio import write_json
 
 def main() -> None:
     """Parse, try, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_clients="FILE who trains, of dev",
         in_scored="FILE what the clients of dev said",
         in_init="DIR the model to begin with",
         out_rates="FILE rates and grid, JSON",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 

@@ -1,9 +1,9 @@
 r"""Choose weights with the fewest errors on dev: of a first pass, or of rescoring with LMs.
 
     privasr verb tune_weights --in-hyps exp/ctc/decode_dev --out-weights exp/ctc/weights.json
-    privasr verb tune_weights --in-nbest exp/x/nbest_dev --in-scores exp/x/lstm_dev.safetensors \
-        exp/x/ngram_dev.safetensors --config conf/common.yaml#rescore --out-weights
-        exp/x/rescoring.json
+    privasr verb tune_weights --in-nbest exp/x/nbest_dev \
+        --in-scores exp/x/lstm_dev.safetensors exp/x/ngram_dev.safetensors \
+        --config conf/common.yaml#rescore --out-weights exp/x/rescoring.json
 
 --in-hyps chooses the LM weight and the insertion penalty from decode's grid. Ties go to the
 smallest LM weight, then to the insertion penalty nearest to 0. --in-nbest and --in-scores choose
@@ -43,12 +43,10 @@ def main() -> None:
         in_manifests="[DIR] references, and what is scored",
         out_weights="FILE weights.json, rescoring.json",
     )
-    cli.add_config(parser)
     args = cli.parse(parser)
     if bool(args.in_nbest) != bool(args.in_scores):
-        raise ConfigError(
-            "the command line", "--in-nbest with --in-scores", "one", "give the other"
-        )
+        place = "the command line"
+        raise ConfigError(place, "--in-nbest with --in-scores", "one", "give the other")
     if args.in_hyps:
         _first_pass(args)
     else:
@@ -61,11 +59,9 @@ def _first_pass(args: argparse.Namespace) -> None:
     if args.in_manifests is not None:
         check_complete(decoded, args.in_manifests)
     write_json(args.out_weights, choice.to_dict())
-    log.info(
-        "%d settings on %s: the best is LM weight %s, insertion penalty %s (%.2f %% WER)",
-        len(choice.grid), choice.role, choice.weights.lm_weight, choice.weights.insertion_penalty,
-        choice.grid[choice.weights].percent,
-    )  # fmt: skip
+    text = "%d settings on %s: the best is LM weight %s, insertion penalty %s (%.2f %% WER)"
+    wer = choice.grid[choice.weights].percent
+    log.info(text, len(choice.grid), choice.role, *choice.weights, wer)
 
 
 def _rescoring(args: argparse.Namespace) -> None:
@@ -81,15 +77,13 @@ def _rescoring(args: argparse.Namespace) -> None:
     units = read_corpus_info(args.in_manifests).scored_units
     candidates = candidates_of(lists, scores, units)
     names = tuple(scores)
-    lengths = {one.id: len(to_scored_units(one.ref.split(), units)) for one in lists.lists}
+    lengths = {nbest.id: len(to_scored_units(nbest.ref.split(), units)) for nbest in lists.lists}
     # Without a path every word is a deletion, whatever the weights.
-    lost = sum(lengths[one.id] for one in lists.lists if one.no_path)
-    errors = {
-        point: count + lost for point, count in grid_errors(candidates, names, config).items()
-    }
-    chosen = Rescoring(
-        names, config.interpolation, choose(errors), role, errors, sum(lengths.values())
-    )
+    lost = sum(lengths[nbest.id] for nbest in lists.lists if nbest.no_path)
+    counts = grid_errors(candidates, names, config)
+    errors = {point: count + lost for point, count in counts.items()}
+    best, ref_words = choose(errors), sum(lengths.values())
+    chosen = Rescoring(names, config.interpolation, best, role, errors, ref_words)
     write_json(args.out_weights, chosen.to_dict())
     log.info("%d settings of %s on %s: %s", len(errors), " + ".join(names), role, chosen.point)
 

@@ -1,9 +1,9 @@
-r"""Compute what votes tell their owner: how far teachers agree, and the data-dependent epsilon of a
-release.
+r"""Compute for the owner of votes how far teachers agree, and a release's data-dependent epsilon.
 
-    privasr verb vote_costs --in-private-votes exp/pate/votes --out-agreement
-    exp/pate/agreement.json privasr verb vote_costs --in-private-votes exp/pate/votes --in-labels
-        exp/pate/gnmax_8/labels \ --out-costs exp/pate/gnmax_8/costs.json
+    privasr verb vote_costs --in-private-votes exp/pate/votes \
+        --out-agreement exp/pate/agreement.json
+    privasr verb vote_costs --in-private-votes exp/pate/votes \
+        --in-labels exp/pate/gnmax_8/labels --out-costs exp/pate/gnmax_8/costs.json
 
 Both results are the owner's: they are computed from private votes, may tell of a unit, and no
 ledger holds them. Publish the epsilon of privacy.json. To publish a data-dependent one, noise would
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, compute, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        config=False,
         in_private_votes="DIR of cast_votes",
         in_labels="[DIR] of aggregate_votes, for --out-costs",
         out_agreement="[FILE] JSON; private",
         out_costs="[FILE] JSON; private",
     )
-    args = cli.parse(parser)
     if (args.in_labels is None) != (args.out_costs is None) or not (
         args.out_costs or args.out_agreement
     ):

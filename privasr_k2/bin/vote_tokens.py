@@ -1,5 +1,4 @@
-r"""Release labels of public utterances token by token: teachers vote for the token after each
-prefix.
+r"""Release labels of public utterances token by token: teachers vote for each next token.
 
     privasr verb vote_tokens --in-private-teachers exp/pate/teachers \
         --in-private-shards exp/pate/shards --in-public-feats data/feats_pool \
@@ -14,33 +13,23 @@ epsilon=.inf there is no noise and no guarantee; then omit --out-privacy and --l
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 
 
 def main() -> None:
     """Parse, plan, spend, draw step by step, write."""
-    parser = cli.parser(__doc__, in_private_teachers="DIR the ensemble")
-    parser.add_argument(
-        *("--in-shards", "--in-private-shards"), dest="in_shards", type=Path, required=True, metavar="DIR",
-        help="output of make_shards",
-    )  # fmt: skip
-    parser.add_argument(
-        *("--in-feats", "--in-public-feats"), dest="in_feats", type=Path, required=True, metavar="DIR",
-        help="the public pool",
-    )  # fmt: skip
-    cli.add_flags(
-        parser,
+    args = cli.arguments(
+        __doc__,
+        device=True,
+        in_private_teachers="DIR the ensemble",
+        in_shards="DIR|--in-private-shards output of make_shards",
+        in_feats="DIR|--in-public-feats the public pool",
         in_public_model="[DIR] whose sure tokens are not asked about",
         out_dir="DIR the labels",
         out_privacy="[FILE] privacy.json, where there is noise",
         ledger="[FILE] of the private data, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -63,12 +52,8 @@ def main() -> None:
     config = cli.load(TokenVotesConfig, args)
     check_flags(config, args.out_privacy, args.ledger)
     if (args.in_public_model is None) != (config.public_threshold == 1):
-        raise ConfigError(
-            "public_threshold",
-            "below 1 with --in-public-model, else 1",
-            f"{config.public_threshold}",
-            "correct the value, or the flag",
-        )
+        expected, found = "below 1 with --in-public-model, else 1", f"{config.public_threshold}"
+        raise ConfigError("public_threshold", expected, found, "correct the value, or the flag")
     torch.set_num_threads(args.num_jobs)
     shards, device = read_shards(args.in_shards), str(choose_device(args.device))
     cuts = chosen(load_cuts(args.in_feats, config.role), config)
@@ -79,12 +64,8 @@ def main() -> None:
         check_public(args.in_public_model)
         public = load_recognizer(args.in_public_model, device)
     print_plan(setting, f"tokens of {len(cuts):,} utterances")
-    who = {
-        "vote": TOKEN,
-        "unit": shards.unit,
-        "units": len(shards.roster),
-        "teachers": shards.teachers,
-    }
+    who = {"vote": TOKEN, "unit": shards.unit, "units": len(shards.roster)}
+    who["teachers"] = shards.teachers
     inputs = [args.in_private_teachers, args.in_shards, args.in_feats]
     inputs += filter(None, [args.in_public_model])
     with begin_release(args, config, setting, who, inputs) as release:

@@ -1,8 +1,8 @@
-"""Compute word error rates of a decoded role by part, with intervals over speakers.
+r"""Compute word error rates of a decoded role by part, with intervals over speakers.
 
-  python -m privasr_k2.bin.wer --in-hyps exp/ctc/decode_test --in-weights exp/ctc/weights.json \\
-    --in-manifests data/manifests --in-lang data/lang_bpe --out-dir exp/ctc/score_test \\
-    --config conf/common.yaml#wer --set role=test
+    privasr verb wer --in-hyps exp/ctc/decode_test --in-weights exp/ctc/weights.json \
+        --in-manifests data/manifests --in-lang data/lang_bpe --out-dir exp/ctc/score_test \
+        --config conf/common.yaml#wer --set role=test
 
 --out-dir gets wer.json: errors of words or phones, of characters, and of words of entities where
 the corpus marks them. utterances.jsonl holds the compared words. The files recogs-*, errs-* and
@@ -28,7 +28,7 @@ from privasr_k2.scoring.hypotheses import check_complete, read_decoded
 
 def main() -> None:
     """Parse, score, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_hyps="DIR decode_<role>, with *.jsonl",
         in_weights="[FILE] weights.json; needed where there is a grid",
@@ -37,26 +37,19 @@ def main() -> None:
         in_entity_cuts="[FILE...] more references with entities, to count false alarms",
         out_dir="DIR score_<role>",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     options = cli.load(results.ScoreOptions, args)
 
     decoded = read_decoded(args.in_hyps)
     results.check_role(decoded, options.role)
     if args.in_manifests is not None:
         check_complete(decoded, args.in_manifests)
-    weights = choose_point(
-        decoded, None if args.in_weights is None else read_weights(args.in_weights)
-    )
+    given = None if args.in_weights is None else read_weights(args.in_weights)
+    weights = choose_point(decoded, given)
     corpus = read_corpus_info(args.in_manifests)
-    units = corpus.scored_units
-    entities = (
-        None
-        if args.in_manifests is None
-        else read_entities(
-            args.in_manifests, decoded.role, units, corpus.public_roles, args.in_entity_cuts
-        )
-    )
+    units, entities = corpus.scored_units, None
+    if args.in_manifests is not None:
+        public = corpus.public_roles, args.in_entity_cuts
+        entities = read_entities(args.in_manifests, decoded.role, units, *public)
     vocabulary = None if args.in_lang is None else read_vocabulary(args.in_lang)
 
     by_part = defaultdict(list)
@@ -68,16 +61,15 @@ def main() -> None:
         records = []
         for part, utterances in sorted(by_part.items()):
             scored = results.score_utterances(utterances, weights, units)
-            refs = [u.ref for u in utterances]
-            parts[part] = replace(
-                results.score_part(part, scored, options, raw_refs=refs, vocabulary=vocabulary),
-                characters=results.score_characters(part, scored, options)
-                if corpus.unit == WORD
-                else None,
-                entities=None
-                if entities is None
-                else results.score_names(part, scored, entities, options),
+            refs, more = [u.ref for u in utterances], {}
+            if corpus.unit == WORD:
+                more["characters"] = results.score_characters(part, scored, options)
+            if entities is not None:
+                more["entities"] = results.score_names(part, scored, entities, options)
+            of_part = results.score_part(
+                part, scored, options, raw_refs=refs, vocabulary=vocabulary
             )
+            parts[part] = replace(of_part, **more)
             settings = {weights: total(u.counts for u in scored)}
             if decoded.role == TUNING_ROLE:
                 settings = grid_counts(replace(decoded, utterances=tuple(utterances)), units)
@@ -85,15 +77,9 @@ def main() -> None:
                 write_text(folder / name, text)
             records += [u.to_dict() for u in scored]
             logging.info("%s: %s", part, icefall_files.error_line(parts[part].counts))
-        score = results.Score(
-            args.out_dir,
-            results.system_of(args.out_dir),
-            decoded.role,
-            weights,
-            options,
-            parts,
-            corpus.unit,
-        )
+        system = results.system_of(args.out_dir)
+        settings = decoded.role, weights, options
+        score = results.Score(args.out_dir, system, *settings, parts, corpus.unit)
         write_jsonl(folder / results.UTTERANCES_FILE, records)
         write_json(folder / results.WER_FILE, score.to_dict())
         config.save(options, folder / "config.yaml")

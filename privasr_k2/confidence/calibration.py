@@ -1,16 +1,8 @@
-"""From a classifier's scores to probabilities: isotonic regression, or Platt's sigmoid where words
-are few.
-
-Isotonic regression [zadrozny2002] finds the increasing step function with the least squared error.
-At its ends it would say 0 and 1 for a handful of words; one wrong word above all others and one
-correct word below all others are added to the data, so that it never does. Platt's sigmoid
-[platt1999] is 1 / (1 + exp(-(a s + b))) with targets (n + 1) / (n + 2) and 1 / (m + 2) for n
-correct and m wrong words.
+"""From scores to probabilities: isotonic regression, or Platt's sigmoid for few words.
 
 [zadrozny2002] B. Zadrozny and C. Elkan, Transforming classifier scores into accurate multiclass
 probability estimates, KDD 2002. [platt1999] J. Platt, Probabilistic outputs for support vector
-machines, 1999, with the corrections of H.-T. Lin et al., A note on Platt's probabilistic outputs
-for support vector machines, 2007.
+machines, 1999. [lin2007] H.-T. Lin et al., A note on Platt's probabilistic outputs, 2007.
 """
 
 from __future__ import annotations
@@ -34,8 +26,8 @@ class Calibrator:
 
     Attributes:
         kind: ``isotonic``, ``platt`` or ``none``.
-        x, y: isotonic: (K,) scores, increasing, and their probabilities, with straight lines
-            between; platt: the slope and the offset; none: empty.
+        x, y: isotonic: (K,) increasing scores and their probabilities, interpolated linearly;
+            platt: the slope and the offset; none: empty.
     """
 
     kind: str
@@ -64,8 +56,7 @@ def fit(kind: str, scores: np.ndarray, correct: np.ndarray, *, isotonic_from: in
     """A calibrator from words that the scores were not trained on.
 
     Args:
-        kind: out of :data:`KINDS`; ``auto`` is isotonic from ``isotonic_from`` words on, else
-            Platt.
+        kind: of :data:`KINDS`; ``auto`` is isotonic from ``isotonic_from`` words on, else Platt.
         scores: (N,) log-odds.
         correct: (N,) whether each word is correct.
     """
@@ -77,7 +68,9 @@ def fit(kind: str, scores: np.ndarray, correct: np.ndarray, *, isotonic_from: in
 
 
 def isotonic(scores: np.ndarray, correct: np.ndarray) -> Calibrator:
-    """The increasing function with the least squared error; strictly between 0 and 1.
+    """The increasing step function with the least squared error [zadrozny2002].
+
+    A wrong word above all others and a correct one below keep it strictly between 0 and 1.
 
     >>> isotonic(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0, 1, 0, 1])).y.round(2).tolist()
     [0.5, 0.5]
@@ -91,10 +84,10 @@ def isotonic(scores: np.ndarray, correct: np.ndarray) -> Calibrator:
 
 
 def platt(scores: np.ndarray, correct: np.ndarray) -> Calibrator:
-    """The sigmoid with the greatest likelihood, by Newton's method with halved steps.
+    """The sigmoid 1 / (1 + exp(-(a s + b))) with the greatest likelihood, by Newton's method.
 
-    It never falls: where greater scores go with fewer correct words, all words get the share of
-        correct ones.
+    Targets are (n + 1) / (n + 2) and 1 / (m + 2) for n correct and m wrong words [platt1999,
+    lin2007]. The slope a is at least 0: at 0 all words get the share of correct ones.
 
     >>> platt(np.array([0.0, 1.0, 2.0]), np.array([True, True, False])).x.tolist()
     [0.0]
@@ -125,8 +118,5 @@ def platt(scores: np.ndarray, correct: np.ndarray) -> Calibrator:
     if weights[0] < 0:  # the greatest likelihood with a slope of at least 0
         share = targets.mean()
         weights = np.array([0.0, np.log(share / (1 - share))])
-        log.warning(
-            "the scores of held-out words tell nothing of whether they are correct: train on more"
-            " words"
-        )
+        log.warning("scores of held-out words do not tell correct from wrong: train on more words")
     return Calibrator(PLATT, weights[:1], weights[1:])

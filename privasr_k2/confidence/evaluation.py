@@ -1,7 +1,6 @@
 """Several systems' confidences on the same recordings: metrics with intervals, points of a plot.
 
-A system is a folder ``GROUP/SYSTEM/nbest_<role>`` whose best hypotheses have confidences. Systems
-of one group recognized the same words, and are compared with each other.
+A system is a folder ``GROUP/SYSTEM/nbest_<role>``; the systems of a group have the same words.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import numpy as np
 from privasr_k2 import randomness
 from privasr_k2.confidence.targets import Targets, targets_of
 from privasr_k2.errors import DataError
-from privasr_k2.scoring.bootstrap import Interval
 from privasr_k2.scoring.confidence_metrics import (
     METRICS,
     ConfidenceSums,
@@ -31,11 +29,11 @@ from privasr_k2.scoring.nbest_lists import NbestLists, read_nbest
 
 @dataclass(frozen=True)
 class Reliability:
-    """The bins of a reliability plot, those with words.
+    """The K bins of a reliability plot that have words.
 
     Attributes:
         confidence, correct: (K,) mean confidence and share of correct words.
-        words: (K,) how many.
+        words: (K,) counts.
     """
 
     confidence: np.ndarray
@@ -48,13 +46,11 @@ class SystemResult:
     """The result of one system.
 
     Attributes:
-        group, system: from the names of its folders.
         words, correct: scored words, and how many of them are correct.
         speakers: users with words.
-        wer: word error rate of the words that have the confidences.
+        wer: word error rate of the recognizer.
         metrics: by :data:`privasr_k2.scoring.confidence_metrics.METRICS`.
         differences: from other systems of the group, by their names.
-        reliability: for the plot.
     """
 
     group: str
@@ -69,21 +65,13 @@ class SystemResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``confidence_metrics.json``."""
+        fields = ("group", "system", "words", "correct", "speakers", "wer")
         return {
-            "group": self.group,
-            "system": self.system,
-            "words": self.words,
-            "correct": self.correct,
-            "speakers": self.speakers,
-            "wer": self.wer,
-            "metrics": {name: _plain(self.metrics[name]) for name in METRICS},
-            "differences": {
-                other: {name: _plain(measured[name]) for name in METRICS}
-                for other, measured in self.differences.items()
-            },
+            **{name: getattr(self, name) for name in fields},
+            "metrics": _plain(self.metrics),
+            "differences": {other: _plain(values) for other, values in self.differences.items()},
             "reliability": {
-                name: getattr(self.reliability, name).tolist()
-                for name in ("confidence", "correct", "words")
+                name: values.tolist() for name, values in vars(self.reliability).items()
             },
         }
 
@@ -98,9 +86,8 @@ def evaluate(
 
     Args:
         folders: ``GROUP/SYSTEM/nbest_<role>``.
-        baselines: systems that the others of their group are compared with; none: the first of each
-            group.
         scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`.
+        baselines: systems that the others of their group are compared with; default: the first.
 
     Raises:
         DataError: hypotheses without confidences, no reference, no word, other words or users than
@@ -116,30 +103,18 @@ def evaluate(
             raise DataError(folder, "recognized words", "none", "look at the first pass")
         known = groups.setdefault(group, [])
         if system in [name for name, _, _ in known]:
-            raise DataError(
-                folder,
-                f"systems of different names in {group}",
-                f"{system} again",
-                "rename its folder",
-            )
+            expected = f"systems of different names in {group}"
+            raise DataError(folder, expected, f"{system} again", "rename its folder")
         if known and not _same(known[0][1], targets):
-            raise DataError(
-                folder,
-                f"the words and users of {known[0][0]}, the first system of {group}",
-                "others",
-                "compare confidences of one recognizer's words; another one is a group of its own",
-            )
+            expected = f"the words and users of {known[0][0]}, the first system of {group}"
+            raise DataError(folder, expected, "others", "put another recognizer's in another group")
         known.append((system, targets, values))
     results = []
     for group, members in groups.items():
         names = [system for system, _, _ in members]
         if missing := [name for name in baselines if name not in names]:
-            raise DataError(
-                folders[0],
-                f"the systems {' '.join(baselines)} of {group}",
-                f"no {missing[0]}",
-                "add its lists",
-            )
+            expected = f"the systems {' '.join(baselines)} of {group}"
+            raise DataError(folders[0], expected, f"no {missing[0]}", "add its lists")
         results += _evaluate_group(group, members, options, list(baselines) or names[:1])
     return results
 
@@ -156,30 +131,24 @@ def _evaluate_group(
         correct, speakers = targets.correct[kept] == 1, targets.speakers[kept]
         sums.append(ConfidenceSums(values, correct, speakers, len(targets.speaker_names), options))
     rng = randomness.stream(options.seed, "confidence", group)
-    drawn = dict(
-        zip([system for system, _, _ in systems], draw_metrics(sums, rng, options.num_replicates))
-    )
+    metrics = draw_metrics(sums, rng, options.num_replicates)
+    drawn = dict(zip((system for system, _, _ in systems), metrics))
     results = []
     for system, targets, values in systems:
         # A baseline is compared with those before it, so that no pair comes twice.
         others = baselines[: baselines.index(system)] if system in baselines else baselines
         correct = targets.correct[targets.scored] == 1
+        measured = drawn[system].measured
         results.append(
             SystemResult(
-                group,
-                system,
-                len(values),
-                int(correct.sum()),
+                group, system, len(values), int(correct.sum()),
                 len(np.unique(targets.speakers[targets.scored])),
                 targets.errors / targets.ref_words if targets.ref_words else math.nan,
-                drawn[system].measured(options.confidence),
-                {
-                    other: drawn[system].measured(options.confidence, drawn[other])
-                    for other in others
-                },
+                measured(options.confidence),
+                {other: measured(options.confidence, drawn[other]) for other in others},
                 reliability(values, correct, options.num_bins),
             )
-        )
+        )  # fmt: skip
     return results
 
 
@@ -198,30 +167,26 @@ def _confidences(lists: NbestLists) -> np.ndarray:
     for nbest in lists.lists:
         for hyp in nbest.hyps[:1]:
             if hyp.words and hyp.confidences is None:
-                raise DataError(
-                    lists.lines[nbest.id],
-                    "word confidences",
-                    f"none for {nbest.id}",
-                    "give the lists of apply_confidence",
-                )
+                place, found = lists.lines[nbest.id], f"none for {nbest.id}"
+                raise DataError(place, "word confidences", found, "give lists of apply_confidence")
             confidences.extend(hyp.confidences or ())
     return np.array(confidences, dtype=np.float64)
 
 
-def _same(one: Targets, other: Targets) -> bool:
+def _same(first: Targets, other: Targets) -> bool:
     return (
-        one.speaker_names == other.speaker_names
-        and np.array_equal(one.correct, other.correct)
-        and np.array_equal(one.speakers, other.speakers)
+        first.speaker_names == other.speaker_names
+        and np.array_equal(first.correct, other.correct)
+        and np.array_equal(first.speakers, other.speakers)
     )
 
 
-def _plain(measured: Measured) -> dict[str, Any]:
-    def number(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
-    interval: Interval | None = measured.interval
-    return {
-        "value": number(measured.value),
-        "interval": None if interval is None else [interval.low, interval.high],
-    }
+def _plain(metrics: Mapping[str, Measured]) -> dict[str, Any]:
+    plain = {}
+    for name in METRICS:
+        value, interval = metrics[name].value, metrics[name].interval
+        plain[name] = {
+            "value": value if math.isfinite(value) else None,
+            "interval": None if interval is None else [interval.low, interval.high],
+        }
+    return plain

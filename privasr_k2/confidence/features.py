@@ -1,23 +1,8 @@
-"""Features of each recognized word for a classifier: numbers from any recognizer's N-best lists.
+"""Features of each recognized word for a classifier, from any recognizer's N-best lists.
 
-==========================
-================================================================================ confidence
-log-odds of the recognizer's own confidence (a lattice posterior), clipped confidence_previous,
-_next  of the words before and behind; at an end the word's own confidence_around           mean
-log-odds of the words at most ``around`` away, its own included characters                  ln of
-the word's length seconds                     ln of its duration
-frames_per_character        duration in frames of 10 ms by characters
-pause_before, pause_after   ln of the silence beside it, at most 2 s
-depth                       ln of the effective number of words that compete in the lattice
-agreement                   share of the list, weighted by posterior, that has the word at the same
-                            place; in a list of one hypothesis it is 1
-lm_NAME, lm_NAME_next       ln P of the word, and of what follows it (word or sentence end), by each
-LM given ==========================
-================================================================================
-
-Features need what not every list has; those of a model are the ones that its training lists could
-give. [kalgaonkar2015] K. Kalgaonkar, C. Liu, Y. Gong and K. Yao, Estimating confidence scores on
-ASR results using recurrent neural networks, ICASSP 2015, has most of them.
+Most are those of [kalgaonkar2015] K. Kalgaonkar, C. Liu, Y. Gong and K. Yao, Estimating confidence
+scores on ASR results using recurrent neural networks, ICASSP 2015. A list without confidences,
+times or depths gives fewer; a model's are those of its training lists (docs/confidence.md).
 """
 
 from __future__ import annotations
@@ -46,8 +31,8 @@ class FeatureSettings:
     """How features are computed; kept with a model.
 
     Args:
-        weights: of the first pass, by which hypotheses of a list are weighed.
-        nbest_scale: on total scores, before they become the weights of hypotheses; above 0.
+        weights: of the first pass, for the posteriors of hypotheses.
+        nbest_scale: on total scores, for the posteriors of hypotheses; above 0.
         around: words on each side for ``confidence_around``.
     """
 
@@ -88,10 +73,13 @@ def log_odds(confidences: np.ndarray) -> np.ndarray:
 def word_features(
     lists: NbestLists, lm_log_probs: Mapping[str, np.ndarray], settings: FeatureSettings
 ) -> WordFeatures:
-    """All features that the lists can give.
+    """All features that the lists of a role can give.
 
+    confidence: log-odds of the recognizer's, with _previous, _next and _around, their mean.
+    characters, seconds, pause_before, pause_after (at most 2 s), depth: natural logs.
+    frames_per_character: of 10 ms. agreement: see :func:`agreement`.
+    lm_NAME, lm_NAME_next: ln P of the word, and of the next one or the sentence end.
     Args:
-        lists: of one role.
         lm_log_probs: by the LM's name, natural logs of every word and sentence end of all
             hypotheses, as :func:`privasr_k2.decoding.lm_scores.read_lm_scores` gives them.
 
@@ -127,9 +115,8 @@ def word_features(
         columns["pause_after"] = np.log(np.clip(after, _SHORTEST, _LONGEST_PAUSE))
     if all(hyp.depths is not None for hyp in spoken):
         columns["depth"] = np.log(np.array([d for hyp in spoken for d in hyp.depths or ()]))
-    columns[AGREEMENT] = np.concatenate(
-        [agreement(nbest, settings) for nbest in lists.lists if nbest.hyps]
-    )
+    agreements = [agreement(nbest, settings) for nbest in lists.lists if nbest.hyps]
+    columns[AGREEMENT] = np.concatenate(agreements)
     # An LM scores each hypothesis's words and its end.
     at = np.arange(len(words)) + np.repeat(np.arange(len(counts)), counts)
     for name, log_probs in sorted(lm_log_probs.items()):
@@ -148,7 +135,7 @@ class _Spans:
         self.first, self.last = self._here == self._start, self._here == self._end - 1
 
     def beside(self, values: np.ndarray, offset: int) -> np.ndarray:
-        """The value so many words on; at an end the outermost one."""
+        """The value ``offset`` words on; at an end the outermost one."""
         return values[np.clip(self._here + offset, self._start, self._end - 1)]
 
     def mean_around(self, values: np.ndarray, reach: int) -> np.ndarray:
@@ -162,49 +149,41 @@ class _Spans:
 def hypothesis_weights(hyps: Sequence[Hypothesis], settings: FeatureSettings) -> np.ndarray:
     """(H,) posteriors of the hypotheses of a list within it, from the first pass's scores."""
     lm_weight, insertion_penalty = settings.weights
-    totals = np.array(
-        [
-            h.am_score
-            + lm_weight * h.lm_scores.get(GRAPH, 0.0)
-            - insertion_penalty * len(h.words.split())
-            for h in hyps
-        ]
-    )
+    lm_scores = np.array([hyp.lm_scores.get(GRAPH, 0.0) for hyp in hyps])
+    num_words = np.array([len(hyp.words.split()) for hyp in hyps])
+    totals = np.array([hyp.am_score for hyp in hyps]) + lm_weight * lm_scores
+    totals -= insertion_penalty * num_words
     weights = np.exp(settings.nbest_scale * (totals - totals.max()))
     return weights / weights.sum()
 
 
-def agreement(one: NbestList, settings: FeatureSettings) -> np.ndarray:
-    """For each word of a list's hypotheses the weight of those that have it at the same place.
+def agreement(nbest: NbestList, settings: FeatureSettings) -> np.ndarray:
+    """(W,) in [0, 1]: the weight of a list's hypotheses that have each word at the same position.
 
-    Places are times that overlap; without times, places in the alignment with the best hypothesis.
-
-    Returns:
-        (W,) in [0, 1].
+    Positions are overlapping times, or without times those in the alignment with the best one.
     """
-    if len(one.hyps) == 1:
-        return np.ones(len(one.hyps[0].words.split()))
-    spans = [span for hyp in one.hyps for span in _places(one.hyps[0], hyp)]
+    if len(nbest.hyps) == 1:
+        return np.ones(len(nbest.hyps[0].words.split()))
+    spans = [span for hyp in nbest.hyps for span in _places(nbest.hyps[0], hyp)]
     if not spans:
         return np.zeros(0)
-    words = [word for hyp in one.hyps for word in hyp.words.split()]
-    counts = [len(hyp.words.split()) for hyp in one.hyps]
+    words = [word for hyp in nbest.hyps for word in hyp.words.split()]
+    counts = [len(hyp.words.split()) for hyp in nbest.hyps]
     _, ids = np.unique(words, return_inverse=True)
     table = np.column_stack([ids, np.array(spans)])
     places, where = np.unique(table, axis=0, return_inverse=True)
     where = where.reshape(-1)  # numpy 2.0 gives it the shape of the table
     word, start, end = places.T
-    overlap = (
-        (word[:, None] == word) & (start[:, None] < end) & (start < end[:, None])
-    )  # (U, U) of different places
-    has = np.zeros((len(one.hyps), len(places)))
+    # (U, U) of different positions.
+    overlap = (word[:, None] == word) & (start[:, None] < end) & (start < end[:, None])
+    has = np.zeros((len(nbest.hyps), len(places)))
     has[np.repeat(np.arange(len(counts)), counts), where] = 1.0
-    share = hypothesis_weights(one.hyps, settings) @ (has @ overlap > 0)
+    share = hypothesis_weights(nbest.hyps, settings) @ (has @ overlap > 0)
     return np.clip(share[where], 0.0, 1.0)
 
 
 def _places(best: Hypothesis, hyp: Hypothesis) -> list[tuple[int, int]]:
-    """Start and end of each word, in whole numbers of some unit."""
+    """Start and end of each word, as integers."""
     if hyp.times is not None:
         starts = [round(_MILLISECONDS * start) for start, _ in hyp.times]
         ends = [round(_MILLISECONDS * end) for _, end in hyp.times]

@@ -1,10 +1,8 @@
-"""The confidence model: which features, which classifier, which calibration; trained, kept as
-files, applied.
+"""The confidence model: features, classifier and calibration; training, files, application.
 
-What a network is trained on it knows too well to be calibrated there. Calibration uses other words:
-those of lists given for it, or else cross-fitting: the users are dealt into folds, each fold is
-scored by a network trained on the others, and the calibrator is fitted on these scores; the network
-that is kept is trained on all.
+Calibration needs words that the network was not trained on: given ones, or by cross-fitting. Users
+are dealt into folds, each scored by a network trained on the others; the network that is kept is
+trained on all.
 """
 
 from __future__ import annotations
@@ -49,12 +47,10 @@ class ConfidenceConfig(Checked):
     Args:
         classifier: ``network``, or ``own`` for the recognizer's own confidence as the only score.
         hidden: widths of the network's hidden layers.
-        epochs, batch_size, lr, weight_decay: of its training.
-        calibration: ``auto``, ``isotonic``, ``platt`` or ``none``.
         isotonic_from: ``auto`` is isotonic from so many words on.
         folds: of cross-fitting, where no lists for calibration are given.
         around: words on each side for the mean confidence around a word.
-        nbest_scale: on total scores, before they become weights of hypotheses.
+        nbest_scale: on total scores, for the posteriors of hypotheses.
         seed: of initial weights, batches and folds.
     """
 
@@ -78,13 +74,13 @@ class ConfidenceConfig(Checked):
 
 @dataclass(frozen=True)
 class Examples:
-    """Words of which it is known whether they are correct.
+    """Words of known correctness.
 
     Attributes:
         features: (N, F) of the model's features.
         correct: (N,) bool.
         speakers: (N,) numbers of users.
-        utterances: (U,) :func:`hashes_of` the utterances that they are of.
+        utterances: (U,) :func:`hashes_of` their utterances.
         place: of the lists, for an error.
     """
 
@@ -100,13 +96,11 @@ class ConfidenceModel:
     """A trained model.
 
     Attributes:
-        classifier: ``network`` or ``own``.
         names: the features that it takes.
         settings: how they are computed.
         calibrator: from scores to probabilities.
         network: ``None`` where the classifier is the recognizer's own confidence.
-        trained_on: (U,) :func:`hashes_of` the utterances that network and calibrator saw,
-            increasing.
+        trained_on: (U,) :func:`hashes_of` the utterances of network and calibrator, increasing.
     """
 
     classifier: str
@@ -126,57 +120,43 @@ class ConfidenceModel:
         return np.clip(use(self.scores(features)), 0.0, 1.0)
 
 
-def feature_names(config: ConfidenceConfig, found: WordFeatures, place: Path) -> tuple[str, ...]:
+def feature_names(config: ConfidenceConfig, features: WordFeatures, place: Path) -> tuple[str, ...]:
     """The features of a model that is trained on these words.
 
     Raises:
-        DataError: the recognizer's own confidences are asked for where there are none.
+        DataError: ``classifier=own`` for hypotheses without confidences.
     """
     if config.classifier == NETWORK:
         # Lists of one hypothesis each tell nothing by their agreement, 1 for all words.
-        return tuple(
-            name for name in found.names if name != AGREEMENT or (found.column(name) != 1).any()
-        )
-    if CONFIDENCE not in found.names:
-        raise DataError(
-            place, "word confidences", "hypotheses without", "choose --set classifier=network"
-        )
+        agree = AGREEMENT in features.names and (features.column(AGREEMENT) != 1).any()
+        return tuple(name for name in features.names if name != AGREEMENT or agree)
+    if CONFIDENCE not in features.names:
+        raise DataError(place, "word confidences", "none", "choose --set classifier=network")
     return (CONFIDENCE,)
 
 
-def select(found: WordFeatures, names: Sequence[str], place: Path) -> np.ndarray:
+def select(features: WordFeatures, names: Sequence[str], place: Path) -> np.ndarray:
     """(W, F) the values of some features.
 
     Raises:
         DataError: lists that cannot give one of them.
     """
-    if missing := [name for name in names if name not in found.names]:
-        way_out = (
-            "give the scores, times or confidences that the model was trained with, or train it"
-            " without"
-        )
-        raise DataError(
-            place, f"the features {' '.join(names)}", f"no {' '.join(missing)}", way_out
-        )
-    return found.values[:, [found.names.index(name) for name in names]]
+    if missing := [name for name in names if name not in features.names]:
+        way_out = "give the scores, times and confidences of the training, or train without"
+        expected, found_names = f"the features {' '.join(names)}", f"no {' '.join(missing)}"
+        raise DataError(place, expected, found_names, way_out)
+    return features.values[:, [features.names.index(name) for name in names]]
 
 
 def examples_of(
-    lists: NbestLists, found: WordFeatures, names: Sequence[str], scored_units: Mapping[str, str]
+    lists: NbestLists, features: WordFeatures, names: Sequence[str], scored_units: Mapping[str, str]
 ) -> Examples:
-    """The scored words of the best hypotheses.
-
-    Args:
-        found: the features of ``lists``.
-        names: those of the model.
-        scored_units: as for :func:`privasr_k2.confidence.targets.targets_of`.
-    """
+    """The scored words of the best hypotheses of ``lists``, with the features ``names``."""
     targets = targets_of(lists, scored_units)
-    values, kept = select(found, names, lists.place)[found.best], targets.scored
+    values, kept = select(features, names, lists.place)[features.best], targets.scored
     seen = hashes_of(nbest.id for nbest in lists.lists)
-    return Examples(
-        values[kept], targets.correct[kept] == 1, targets.speakers[kept], seen, lists.place
-    )
+    correct, speakers = targets.correct[kept] == 1, targets.speakers[kept]
+    return Examples(values[kept], correct, speakers, seen, lists.place)
 
 
 def hashes_of(utterances: Iterable[str]) -> np.ndarray:
@@ -186,10 +166,10 @@ def hashes_of(utterances: Iterable[str]) -> np.ndarray:
 
 
 def check_unseen(lists: NbestLists, trained_on: np.ndarray) -> None:
-    """Refuse utterances that a network or a calibrator has seen: it knows them too well.
+    """Refuse utterances that a network or a calibrator was trained on.
 
     Args:
-        trained_on: (U,) :func:`hashes_of` what it has seen.
+        trained_on: (U,) their :func:`hashes_of`.
 
     Raises:
         DataError: there are such, with the line of the first one.
@@ -197,20 +177,13 @@ def check_unseen(lists: NbestLists, trained_on: np.ndarray) -> None:
     seen = np.isin(hashes_of(nbest.id for nbest in lists.lists), trained_on)
     if seen.any():
         first = lists.lists[int(seen.argmax())].id
-        raise DataError(
-            lists.lines[first],
-            "utterances that the confidence model was not trained on",
-            f"{int(seen.sum())} of {len(seen)} that it was, {first} the first",
-            "give lists of other utterances, or train the model on others",
-        )
+        expected = "utterances that the confidence model was not trained on"
+        found = f"{int(seen.sum())} of {len(seen)} that it was, {first} the first"
+        raise DataError(lists.lines[first], expected, found, "give lists of other utterances")
 
 
 def with_confidences(lists: NbestLists, confidences: np.ndarray) -> Iterator[NbestList]:
-    """The lists with other confidences.
-
-    Args:
-        confidences: (W,) in [0, 1], of the words of all hypotheses.
-    """
+    """The lists with the confidences (W,) in [0, 1] of the words of all hypotheses."""
     at = 0
     for nbest in lists.lists:
         hyps = []
@@ -240,13 +213,9 @@ def train_model(
     """
     for examples in (train, held_out):
         if examples is not None and len(np.unique(examples.correct)) < 2:
-            raise DataError(
-                examples.place,
-                "correct and wrong words",
-                "words of one kind only",
-                "give more utterances; recipe rescore does without confidences by --confidence"
-                " false",
-            )
+            expected, found = "correct and wrong words", "words of one kind only"
+            way_out = "give more utterances; recipe rescore: --confidence false"
+            raise DataError(examples.place, expected, found, way_out)
     network, scorer = None, _own
     if config.classifier == NETWORK:
         network = _network(config, train, np.ones(len(train.correct), dtype=bool))
@@ -257,9 +226,8 @@ def train_model(
         scores, correct = _cross_fitted(config, train), train.correct
     else:
         scores, correct = _own(train.features), train.correct
-    calibrator = calibration.fit(
-        config.calibration, scores, correct, isotonic_from=config.isotonic_from
-    )
+    kind, isotonic_from = config.calibration, config.isotonic_from
+    calibrator = calibration.fit(kind, scores, correct, isotonic_from=isotonic_from)
     log.info(
         "%s on %d words, %.1f %% correct; calibration %s on %d words, %.1f %% correct",
         config.classifier, len(train.correct), 100 * train.correct.mean(),
@@ -279,22 +247,13 @@ def _own(features: np.ndarray) -> np.ndarray:
 def _network(config: ConfidenceConfig, train: Examples, kept: np.ndarray) -> ConfidenceNetwork:
     from privasr_k2.confidence.network import train_network
 
-    return train_network(
-        train.features[kept],
-        train.correct[kept],
-        hidden=config.hidden,
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        lr=config.lr,
-        weight_decay=config.weight_decay,
-        seed=config.seed,
-    )
+    names = ("hidden", "epochs", "batch_size", "lr", "weight_decay", "seed")
+    settings: dict[str, Any] = {name: getattr(config, name) for name in names}
+    return train_network(train.features[kept], train.correct[kept], **settings)
 
 
 def _cross_fitted(config: ConfidenceConfig, train: Examples) -> np.ndarray:
-    """(N,) scores of each word by a network that has not seen its user (with one user: not the
-    word).
-    """
+    """(N,) scores of each word by a network of other users (for one user: of other words)."""
     groups = train.speakers
     if len(np.unique(groups)) < 2:
         groups = np.arange(len(groups))
@@ -309,7 +268,7 @@ def _cross_fitted(config: ConfidenceConfig, train: Examples) -> np.ndarray:
 
 
 def save_model(model: ConfidenceModel, folder: Path) -> None:
-    """Write a model's folder, whole or not at all: plain values as JSON, numbers as safetensors."""
+    """Write a model's folder, all or nothing: plain values as JSON, numbers as safetensors."""
     import torch
 
     from privasr_k2.training.weights import save_tensors
@@ -330,9 +289,8 @@ def save_model(model: ConfidenceModel, folder: Path) -> None:
         TRAINED_ON: torch.from_numpy(model.trained_on),
     }
     if model.network is not None:
-        tensors.update(
-            {f"network/{name}": value for name, value in model.network.state_dict().items()}
-        )
+        state = model.network.state_dict()
+        tensors |= {f"network/{name}": value for name, value in state.items()}
     with atomic_path(folder) as temporary:
         temporary.mkdir()
         write_json(temporary / MODEL_FILE, plain)
@@ -343,7 +301,7 @@ def load_model(folder: Path) -> ConfidenceModel:
     """Read what :func:`save_model` wrote.
 
     Raises:
-        DataError: a file is missing or is not what it wrote.
+        DataError: a file is missing or damaged.
     """
     from privasr_k2.confidence.network import ConfidenceNetwork
     from privasr_k2.training.weights import fill, load_tensors
@@ -357,37 +315,24 @@ def load_model(folder: Path) -> ConfidenceModel:
         names = tuple(map(str, plain["features"]))
         weights = Weights(float(plain["lm_weight"]), float(plain["insertion_penalty"]))
         settings = FeatureSettings(weights, float(plain["nbest_scale"]), int(plain["around"]))
-        x, y, trained_on = (
-            tensors[name].numpy() for name in ("calibrator/x", "calibrator/y", TRAINED_ON)
-        )
+        tensor_names = ("calibrator/x", "calibrator/y", TRAINED_ON)
+        x, y, trained_on = (tensors[name].numpy() for name in tensor_names)
         kind, classifier = str(plain["calibration"]), str(plain["classifier"])
-        if (
-            kind not in calibration.KINDS
-            or kind == calibration.AUTO
-            or classifier not in (NETWORK, OWN)
-        ):
+        kinds = set(calibration.KINDS) - {calibration.AUTO}
+        if kind not in kinds or classifier not in (NETWORK, OWN):
             raise ValueError(f"calibration: {kind}, classifier: {classifier}")
         calibrator = Calibrator(kind, x, y)
         network = None
         if classifier == NETWORK:
-            network = ConfidenceNetwork(
-                len(names), [int(width) for width in plain["hidden"]]
-            ).eval()
+            network = ConfidenceNetwork(len(names), [int(width) for width in plain["hidden"]])
+            network.eval()
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            path, "what train_confidence writes", repr(error), "train the model again"
-        ) from error
+        way_out = "train the model again"
+        raise DataError(path, "what train_confidence writes", repr(error), way_out) from error
     if network is not None:
-        start = "network/"
-        fill(
-            network,
-            {
-                name[len(start) :]: value
-                for name, value in tensors.items()
-                if name.startswith(start)
-            },
-            folder / WEIGHTS_FILE,
-        )
+        of_network = (name for name in tensors if name.startswith("network/"))
+        values = {name.removeprefix("network/"): tensors[name] for name in of_network}
+        fill(network, values, folder / WEIGHTS_FILE)
     return ConfidenceModel(classifier, names, settings, calibrator, network, trained_on)
 
 

@@ -1,8 +1,6 @@
-"""The feed-forward network of the classifier: standardized features in, log-odds of "correct" out
-[liu2021].
+"""The classifier's network: standardized features to log-odds of "correct" [liu2021, section 3.2].
 
-[liu2021] Z. Liu et al., Private language model adaptation for speech recognition, section 3.2:
-"feed-forward networks and handcrafted input features from decoding results".
+[liu2021] Z. Liu et al., Private language model adaptation for speech recognition.
 """
 
 from __future__ import annotations
@@ -21,11 +19,9 @@ log = logging.getLogger(__name__)
 
 
 class ConfidenceNetwork(nn.Module):
-    """Linear layers with ReLU between them, on standardized features.
+    """Linear layers with ReLU between them, on F standardized features.
 
-    Args:
-        num_features: F.
-        hidden: widths of the hidden layers; none gives logistic regression.
+    ``hidden`` are the widths of hidden layers; none gives logistic regression.
     """
 
     def __init__(self, num_features: int, hidden: Sequence[int]) -> None:
@@ -61,12 +57,11 @@ def train_network(
     weight_decay: float,
     seed: int,
 ) -> ConfidenceNetwork:
-    """Minimize the cross-entropy with AdamW and a cosine learning rate; the same seed gives the
-    same network.
+    """Minimize the cross-entropy with AdamW and a cosine learning rate, deterministic by ``seed``.
 
     Args:
         features: (N, F).
-        correct: (N,) whether each word is correct.
+        correct: (N,) bool.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "weights"))
@@ -86,9 +81,8 @@ def train_network(
         order = torch.from_numpy(stream(seed, "batches", epoch).permutation(len(features)))
         total = 0.0
         for batch in order.split(batch_size):
-            loss = nn.functional.binary_cross_entropy_with_logits(
-                network(inputs[batch]), targets[batch]
-            )
+            log_odds = network(inputs[batch])
+            loss = nn.functional.binary_cross_entropy_with_logits(log_odds, targets[batch])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()

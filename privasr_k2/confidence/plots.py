@@ -15,12 +15,9 @@ _STYLE: dict[str, Any] = {"svg.hashsalt": "reliability", "svg.fonttype": "none",
 
 
 def reliability_plot(results: Sequence[SystemResult], path: Path) -> None:
-    """Draw the systems of one group as SVG: above, shares of correct words against mean confidences
-    of bins; below, how many words the bins have. The same results give the same file.
+    """Draw the systems of one group as a reproducible SVG.
 
-    Args:
-        results: of one group, at least one.
-        path: ``*.svg``.
+    Above: shares of correct words against mean confidences of bins. Below: words of the bins.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -31,14 +28,8 @@ def reliability_plot(results: Sequence[SystemResult], path: Path) -> None:
         above.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle="--")
         for result in results:
             bins = result.reliability
-            above.plot(
-                bins.confidence,
-                bins.correct,
-                marker="o",
-                markersize=3,
-                linewidth=1,
-                label=result.system,
-            )
+            style = {"marker": "o", "markersize": 3, "linewidth": 1, "label": result.system}
+            above.plot(bins.confidence, bins.correct, **style)
             below.plot(bins.confidence, bins.words, marker="o", markersize=2, linewidth=1)
         above.set(ylabel="share of correct words", xlim=(0, 1), ylim=(0, 1), title=results[0].group)
         above.legend(frameon=False, loc="upper left")

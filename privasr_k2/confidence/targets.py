@@ -1,6 +1,4 @@
-"""Which recognized words are correct: those that the alignment puts beside the same word of the
-reference.
-"""
+"""Which recognized words are correct: aligned with the same word of the reference."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ class Targets:
     """The words of the best hypotheses, one utterance after the other.
 
     Attributes:
-        correct: (W,) int8, 1: beside itself in the reference; 0: substituted or inserted; -1: not
-            scored.
+        correct: (W,) int8, 1: correct; 0: substituted or inserted; -1: not scored.
         speakers: (W,) numbers of users, from 0.
         speaker_names: by their numbers, sorted.
         ref_words, errors: scored words of all references, and substitutions, insertions and
@@ -56,12 +53,8 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
         DataError: no list has a reference.
     """
     if not any(nbest.ref for nbest in lists.lists):
-        raise DataError(
-            lists.place,
-            "references, to tell correct words from wrong ones",
-            "none",
-            "give import_nbest the references: --in-cuts",
-        )
+        expected = "references, to tell correct words from wrong ones"
+        raise DataError(lists.place, expected, "none", "give import_nbest them: --in-cuts")
     names = tuple(sorted({nbest.speaker for nbest in lists.lists}))
     numbers = {name: number for number, name in enumerate(names)}
     correct, speakers, ref_words, errors = [], [], 0, 0
@@ -81,14 +74,11 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
 
 
 def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, int]:
-    """Which words of a hypothesis are correct in an alignment of least edit distance.
+    """Which words of a hypothesis are correct, and the number of errors, at least edit distance.
 
-    The alignment is the one that ``wer`` shows; that of very long texts is another one of the same
-    distance, found in linear memory [Hyyrö 2003, A bit-vector algorithm for computing Levenshtein
-    and Damerau edit distances].
-
-    Returns:
-        (len(hyp),) bool, and the number of substitutions, insertions and deletions.
+    The alignment is that of ``wer``; for very long texts another one of the same distance, in
+    linear memory [Hyyrö 2003, A bit-vector algorithm for computing Levenshtein and Damerau edit
+    distances].
 
     >>> correct_words("the cat sat".split(), "a cat sat down".split())
     (array([False,  True,  True, False]), 2)
@@ -105,7 +95,6 @@ def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, i
     for block in blocks:
         if block.tag == "equal":
             correct[block.dest_start : block.dest_end] = True
-    errors = sum(
-        max(b.src_end - b.src_start, b.dest_end - b.dest_start) for b in blocks if b.tag != "equal"
-    )
+    wrong = (block for block in blocks if block.tag != "equal")
+    errors = sum(max(b.src_end - b.src_start, b.dest_end - b.dest_start) for b in wrong)
     return correct, errors

@@ -1,23 +1,14 @@
-"""The AMI meetings [Carletta et al. 2005], individual headsets: annotations as published, or tables
-of turns.
+"""The AMI meetings [Carletta et al. 2005], individual headsets: NXT annotations or tables of turns.
 
-Understood is a folder with
-
-- the manual annotations in their official layout (``words/``, ``segments/``,
-  ``corpusResources/meetings.xml``, ``namedEntities/``), with headset audio in
-  ``amicorpus/<meeting>/audio/<meeting>.Headset-<n>.wav`` or without;
-- ``turns.tsv.gz`` (meeting, split, turn, role, text): words in the order of turns, no times and no
-  audio.
-
-dev and test are those of the full-corpus-ASR partition; no speaker is in two roles. Without audio
-the cuts are text only (``custom["text_only"]``), or ``speech=synthetic`` has some of them spoken:
-then corpus.json calls it synthetic, and language models get the words of all training meetings.
-Numbers stand in ``conf/corpora.yaml#ami``.
+The folder holds the manual annotations (``words/``, ``segments/``, ``corpusResources/``,
+``namedEntities/``), with ``amicorpus/<meeting>/audio/<meeting>.Headset-<n>.wav`` or without; or
+``turns.tsv.gz`` (meeting, split, turn, role, text). dev and test are those of the full-corpus-ASR
+partition, and no speaker is in two roles. Without audio the cuts are text only, or are synthesized
+with ``speech=synthetic``.
 """
 
 from __future__ import annotations
 
-import csv
 import logging
 import re
 from collections import Counter
@@ -26,11 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from privasr_k2 import config
 from privasr_k2.constraints import Checked, Delta, Positive, one_of
 from privasr_k2.corpora import voices
 from privasr_k2.corpora.ami_nxt import read_annotations
-from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
+from privasr_k2.corpora.base import Corpus, CorpusInput
 from privasr_k2.corpora.utterances import CHARACTERS_PER_SECOND, Utterance, make_cuts
 from privasr_k2.data.users import hold_out
 from privasr_k2.errors import DataError
@@ -43,20 +33,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DEV_GROUPS = (
-    "ES2011",
-    "IS1008",
-    "TS3004",
-    "IB4001",
-    "IB4002",
-    "IB4003",
-    "IB4004",
-    "IB4010",
-    "IB4011",
-)
+_IB_DEV_GROUPS = ("IB4001", "IB4002", "IB4003", "IB4004", "IB4010", "IB4011")
+DEV_GROUPS = ("ES2011", "IS1008", "TS3004", *_IB_DEV_GROUPS)
 TEST_GROUPS = ("ES2004", "IS1009", "TS3003", "EN2002")
 MAX_SECONDS = 15.0
 """A longer turn is cut at its punctuation."""
+_ROLES = ("train", "adapt", "dev", "test")
 _TRAIN_TEXT = "train.txt"
 _CLAUSE_END = frozenset(".?!,;:")
 
@@ -77,32 +59,22 @@ class AmiConfig(Checked):
     @property
     def max_hours(self) -> dict[str, float]:
         """Role -> hours."""
-        return {
-            "train": self.max_hours_train,
-            "adapt": self.max_hours_adapt,
-            "dev": self.max_hours_dev,
-            "test": self.max_hours_test,
-        }
+        return {role: getattr(self, f"max_hours_{role}") for role in _ROLES}
 
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of ``train``, ``adapt``, ``dev`` and ``test``."""
     raw_dir = given.folder().absolute()
-    overrides = [
-        f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS
-    ]
-    options = config.load(AmiConfig, given.config_files, overrides)
+    options = given.settings(AmiConfig)
     if (raw_dir / "words").is_dir():
         utterances = list(read_annotations(raw_dir, normalize_english, _part))
     elif (raw_dir / "turns.tsv.gz").is_file():
         utterances = list(_turns(raw_dir / "turns.tsv.gz"))
     else:
-        raise DataError(
-            raw_dir,
-            "words/ and segments/ of the manual annotations, or turns.tsv.gz",
-            ", ".join(sorted(path.name for path in raw_dir.iterdir())[:8]) or "an empty folder",
-            "download ami_public_manual_1.6.2.zip from the corpus's page and unpack it there",
-        )
+        expected = "words/ and segments/ of the manual annotations, or turns.tsv.gz"
+        found = ", ".join(sorted(path.name for path in raw_dir.iterdir())[:8]) or "an empty folder"
+        way_out = "download ami_public_manual_1.6.2.zip from the corpus's page and unpack it there"
+        raise DataError(raw_dir, expected, found, way_out)
     by_role = _roles(_with_speech(utterances, options, raw_dir), options)
     if options.speech == "synthetic":
         write_text(given.out_dir / _TRAIN_TEXT, "".join(f"{u.text}\n" for u in by_role["train"]))
@@ -119,17 +91,14 @@ def lm_text(given: CorpusInput) -> list[Path]:
 
 def _turns(path: Path) -> Iterator[Utterance]:
     """Utterances of the table; a role within a group of meetings (ES2002a-d) is one person."""
-    rows = csv.reader(
-        (line for _, line in read_lines(path)), delimiter="\t", quoting=csv.QUOTE_NONE
-    )
-    expected = ["meeting", "split", "turn", "role", "text"]
-    for number, row in enumerate(rows, start=1):
-        if number == 1 and row == expected:
+    header = ["meeting", "split", "turn", "role", "text"]
+    for number, line in read_lines(path):
+        row = line.split("\t")
+        if number == 1 and row == header:
             continue
-        if number == 1 or len(row) != len(expected) or not row[2].isdigit():
-            raise DataError(
-                f"{path}:{number}", f"the columns {' '.join(expected)}", repr(row), "mend the table"
-            )
+        if number == 1 or len(row) != len(header) or not row[2].isdigit():
+            expected = f"the columns {' '.join(header)}"
+            raise DataError(f"{path}:{number}", expected, repr(row), "mend the table")
         meeting, _, turn, role, text = row
         speaker = f"{_group(meeting)}_{role.replace(' ', '')}"
         for piece, tokens in enumerate(split_turn(remove_markers(text).split())):
@@ -140,7 +109,7 @@ def _turns(path: Path) -> Iterator[Utterance]:
 
 
 def split_turn(tokens: Sequence[str]) -> list[list[str]]:
-    """Pieces of a turn that last about 15 s at most, cut after punctuation where there is any.
+    """Pieces of a turn of at most about 15 s, cut after punctuation where there is any.
 
     >>> [len(piece) for piece in split_turn(["word"] * 30 + ["."] + ["word"] * 30)]
     [31, 30]
@@ -178,29 +147,21 @@ def _with_speech(
     there = {u.audio: u.audio is not None and u.audio.is_file() for u in utterances}
     with_audio = [u for u in utterances if there[u.audio]]
     if options.speech == "headset" and not with_audio:
-        raise DataError(
-            raw_dir / "amicorpus",
-            "<meeting>/audio/<meeting>.Headset-<n>.wav",
-            "none",
-            "download the headset audio, or choose --set speech=synthetic or speech=none",
-        )
+        place = raw_dir / "amicorpus"
+        way_out = "download the headset audio, or choose --set speech=synthetic or speech=none"
+        raise DataError(place, "<meeting>/audio/<meeting>.Headset-<n>.wav", "none", way_out)
     if with_audio:
-        if len(with_audio) < len(utterances):
-            log.warning(
-                "%d of %d utterances have no headset audio and are left out",
-                len(utterances) - len(with_audio),
-                len(utterances),
-            )
+        if missing := len(utterances) - len(with_audio):
+            message = "%d of %d utterances have no headset audio and are left out"
+            log.warning(message, missing, len(utterances))
         return with_audio
     log.warning("no headset audio: text only (--set speech=synthetic has the text spoken)")
     return [replace(u, audio=None) for u in utterances]
 
 
 def _roles(utterances: Sequence[Utterance], options: AmiConfig) -> dict[str, list[Utterance]]:
-    """Utterances by role. Whole groups of meetings are held out; then nobody of theirs stays in
-    train.
-    """
-    by_role: dict[str, list[Utterance]] = {"train": [], "adapt": [], "dev": [], "test": []}
+    """Utterances by role: whole groups of meetings are held out, and no speaker has two roles."""
+    by_role: dict[str, list[Utterance]] = {role: [] for role in _ROLES}
     lengths: Counter[str] = Counter()
     for utterance in utterances:
         if utterance.part == "train":
@@ -212,12 +173,8 @@ def _roles(utterances: Sequence[Utterance], options: AmiConfig) -> dict[str, lis
     taken: set[str] = set()
     for role in ("test", "dev", "adapt", "train"):
         kept = [u for u in by_role[role] if u.speaker not in taken]
-        if len(kept) < len(by_role[role]):
-            log.warning(
-                "%s: %d utterances of speakers of other roles left out",
-                role,
-                len(by_role[role]) - len(kept),
-            )
+        if dropped := len(by_role[role]) - len(kept):
+            log.warning("%s: %d utterances of speakers of other roles left out", role, dropped)
         by_role[role] = [replace(u, part=role) for u in kept]
         taken |= {u.speaker for u in kept}
     return by_role
@@ -233,24 +190,18 @@ def _speak(
     """A voice for each person, and audio for as many utterances as the hours allow."""
     speakers = sorted({u.speaker for of_role in by_role.values() for u in of_role})
     voice_of = dict(zip(speakers, voices.draw_voices(len(speakers), options.seed)))
-    chosen = {
-        role: _sample(of_role, options.max_hours[role], role, options.seed)
-        for role, of_role in by_role.items()
-    }
-    for role, of_role in chosen.items():
-        lines = [(u.id, normalize_english(u.text), voice_of[u.speaker]) for u in of_role]
+    spoken = {}
+    for role, of_role in by_role.items():
+        chosen = _sample(of_role, options.max_hours[role], role, options.seed)
+        lines = [(u.id, normalize_english(u.text), voice_of[u.speaker]) for u in chosen]
         jobs = voices.plan(lines, options.conditions, derive_seed(options.seed, "ami", role))
-        spoken = voices.speak(jobs, out_dir / role, num_jobs)
-        chosen[role] = [
-            replace(u, audio=file.path, synthetic=True) for u, file in zip(of_role, spoken)
-        ]
-    return chosen
+        files = voices.speak(jobs, out_dir / role, num_jobs)
+        spoken[role] = [replace(u, audio=f.path, synthetic=True) for u, f in zip(chosen, files)]
+    return spoken
 
 
 def _sample(utterances: Sequence[Utterance], hours: float, role: str, seed: int) -> list[Utterance]:
-    """Utterances drawn at random, in their own order, of about so many hours by their
-    characters.
-    """
+    """A random sample of about so many hours, by characters, in the given order."""
     left = hours * 3600 * CHARACTERS_PER_SECOND
     chosen = []
     for index in stream(seed, "hours", role).permutation(len(utterances)):

@@ -1,9 +1,7 @@
-"""Reading AMI's manual annotations in their published form, the NITE XML toolkit's standoff files.
+"""Reader of AMI's manual annotations, standoff files of the NITE XML toolkit.
 
-``segments/<meeting>.<agent>.segments.xml`` names runs of words of
-``words/<meeting>.<agent>.words.xml``; ``namedEntities/<meeting>.<agent>.ne.xml`` names runs of
-words too, with a type of ``ontologies/ne-types.xml``; ``corpusResources/meetings.xml`` says who an
-agent is and which headset they wore.
+``segments/`` and ``namedEntities/`` (typed by ``ontologies/ne-types.xml``) name runs of words of
+``words/``; ``corpusResources/meetings.xml`` gives each agent's speaker and headset.
 """
 
 from __future__ import annotations
@@ -20,7 +18,11 @@ from privasr_k2.errors import DataError
 _ID = "{http://nite.sourceforge.net/}id"
 _CHILD = "{http://nite.sourceforge.net/}child"
 _POINTER = "{http://nite.sourceforge.net/}pointer"
+_WAY_OUT = "unpack the annotations again"
 _HREF = re.compile(r"#id\(([^)]*)\)(?:\.\.id\(([^)]*)\))?")
+
+
+_Run = tuple[int, int, str]
 
 
 @dataclass(frozen=True)
@@ -32,30 +34,24 @@ class _Agent:
 def read_annotations(
     raw_dir: Path, normalize: Callable[[str], str], part_of: Callable[[str], str]
 ) -> Iterator[Utterance]:
-    """One utterance a segment that holds a word, with ``audio`` where the headset's file should be.
+    """One utterance for each segment with a word; ``audio`` is where the headset's file should be.
 
     Args:
-        raw_dir: of the annotations.
         normalize: a segment without words after it is left out.
         part_of: meeting -> part.
 
-    ``custom["entities"]`` counts the blank-parted tokens of the text, in which marks stand apart
-    from words.
+    ``custom["entities"]`` counts tokens of the text, in which marks are separate tokens.
 
     Raises:
-        DataError: a file that is not XML, or names what is not there.
+        DataError: a file that is not XML, or has an unresolved reference.
     """
     agents = _agents(raw_dir / "corpusResources" / "meetings.xml")
     types = _entity_types(raw_dir / "ontologies" / "ne-types.xml")
     for path in sorted((raw_dir / "segments").glob("*.segments.xml")):
         meeting, agent = path.name.split(".")[:2]
         if (meeting, agent) not in agents:
-            raise DataError(
-                path,
-                f"agent {agent} of {meeting} in meetings.xml",
-                "none",
-                "complete the annotations",
-            )
+            expected = f"agent {agent} of {meeting} in meetings.xml"
+            raise DataError(path, expected, "none", "complete the annotations")
         who = agents[meeting, agent]
         words = _Words(raw_dir / "words" / f"{meeting}.{agent}.words.xml")
         entities = _entities(raw_dir / "namedEntities" / f"{meeting}.{agent}.ne.xml", words, types)
@@ -81,31 +77,23 @@ def _parse(path: Path) -> xml.Element:
     try:
         return xml.parse(path).getroot()
     except FileNotFoundError as error:
-        raise DataError(
-            path, "a file of the annotations", "nothing", "unpack the annotations again"
-        ) from error
+        raise DataError(path, "a file of the annotations", "nothing", _WAY_OUT) from error
     except xml.ParseError as error:
-        raise DataError(
-            f"{path}:{error.position[0]}", "XML", str(error), "unpack the annotations again"
-        ) from error
+        raise DataError(f"{path}:{error.position[0]}", "XML", str(error), _WAY_OUT) from error
 
 
 def _agents(path: Path) -> dict[tuple[str, str], _Agent]:
-    return {
-        (meeting.get("observation", ""), speaker.get("nxt_agent", "")): _Agent(
-            speaker.get("global_name", ""), int(speaker.get("channel", "0"))
-        )
-        for meeting in _parse(path).iter("meeting")
-        for speaker in meeting.iter("speaker")
-    }
+    agents = {}
+    for meeting in _parse(path).iter("meeting"):
+        for speaker in meeting.iter("speaker"):
+            agent = _Agent(speaker.get("global_name", ""), int(speaker.get("channel", "0")))
+            agents[meeting.get("observation", ""), speaker.get("nxt_agent", "")] = agent
+    return agents
 
 
 def _entity_types(path: Path) -> dict[str, str]:
-    if not path.is_file():
-        return {}
-    return {
-        node.get(_ID, ""): node.get("name", "").upper() for node in _parse(path).iter("ne-type")
-    }
+    nodes = _parse(path).iter("ne-type") if path.is_file() else ()
+    return {node.get(_ID, ""): node.get("name", "").upper() for node in nodes}
 
 
 class _Words:
@@ -125,16 +113,12 @@ class _Words:
             names = (match[1], match[2] or match[1]) if match else ("", "")
             if names[0] not in self._index or names[1] not in self._index:
                 found = f"{child.get('href')!r} in {node.get(_ID)}"
-                raise DataError(
-                    place, f"words of {self.path.name}", found, "unpack the annotations again"
-                )
+                raise DataError(place, f"words of {self.path.name}", found, _WAY_OUT)
             firsts.append(self._index[names[0]])
             lasts.append(self._index[names[1]] + 1)
         return (min(firsts), max(lasts)) if firsts else (0, 0)
 
-    def text(
-        self, first: int, last: int, entities: list[tuple[int, int, str]] | None
-    ) -> tuple[str, list[list[int | str]]]:
+    def text(self, first: int, last: int, entities: list[_Run] | None) -> tuple[str, list[list]]:
         """Words and marks of a run, and its entities in tokens of that text."""
         starts, tokens = {}, []
         for number in range(first, last):
@@ -143,22 +127,20 @@ class _Words:
             if node.tag == "w" and node.text:
                 tokens += node.text.split()
         starts[last] = len(tokens)
-        inside = [(a, b, label) for a, b, label in entities or () if first <= a and b <= last]
-        spans: list[list[int | str]] = [[starts[a], starts[b], label] for a, b, label in inside]
+        inside = ((a, b, label) for a, b, label in entities or () if first <= a and b <= last)
+        spans = [[starts[a], starts[b], label] for a, b, label in inside]
         return " ".join(tokens), [span for span in spans if span[0] != span[1]]
 
 
-def _entities(
-    path: Path, words: _Words, types: dict[str, str]
-) -> list[tuple[int, int, str]] | None:
+def _entities(path: Path, words: _Words, types: dict[str, str]) -> list[_Run] | None:
     """Runs of words with their types; ``None`` where a meeting was not annotated."""
     if not path.is_file():
         return None
-    found = []
+    runs = []
     for node in _parse(path).iter("named-entity"):
         first, last = words.span(node, path)
         pointer = node.find(_POINTER)
         match = _HREF.search(pointer.get("href", "")) if pointer is not None else None
         if match is not None and first < last:
-            found.append((first, last, types.get(match[1], match[1])))
-    return found
+            runs.append((first, last, types.get(match[1], match[1])))
+    return runs

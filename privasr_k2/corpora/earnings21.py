@@ -1,14 +1,8 @@
-"""Earnings-21: gold words of 38 earnings calls, and what recognizers made of them, with
-confidences.
+"""Earnings-21 [Del Rio et al., Interspeech 2021; CC BY-SA 4.0]: 38 earnings calls without audio.
 
-There is no audio, and nothing tells utterances: for recognizers' output each call is one list of
-one hypothesis, and its own user. As a corpus (``CORPUS``) it is text only: sentences of one speaker
-of a call, who is the user, with gold entities in the corpus's own labels (``bin.tag_entities --set
-taggers=[gold]`` brings them to four classes). Calls are dealt to the roles ``train dev test`` by a
-seed; ``adapt`` has some of train's.
-
-M. Del Rio et al., Earnings-21: a practical benchmark for ASR in the wild, Interspeech 2021; CC
-    BY-SA 4.0.
+For recognizers' output each call is one list of one hypothesis, and its own user. ``CORPUS`` is
+text only: sentences with gold entities in the corpus's own labels, whose user is the speaker.
+Calls are dealt to ``train dev test`` by a seed; ``adapt`` has some of train's.
 """
 
 from __future__ import annotations
@@ -21,17 +15,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privasr_k2 import config as configs
 from privasr_k2.constraints import Checked, Positive, ShareBelowOne
-from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
+from privasr_k2.corpora.base import Corpus, CorpusInput
 from privasr_k2.corpora.spoken_numbers import spoken_words
 from privasr_k2.corpora.utterances import Utterance, make_cuts
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import read_lines
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.nbest_formats import read_ctm
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
-from privasr_k2.text.tag_gold import read_earnings21
+from privasr_k2.text.tag_gold import earnings21_rows, read_earnings21
 
 if TYPE_CHECKING:
     from lhotse import CutSet
@@ -42,7 +34,6 @@ HESITATIONS = ("ah", "eh", "er", "hm", "hmm", "huh", "mhm", "mm", "uh", "um")
 
 _IN_FULL = {"gonna": "going to", "gotta": "got to", "wanna": "want to"}
 _GOLD, _CTM, _RECOGNIZER = ".tsv.gz", ".ctm.gz", "ctm_"
-_HEADER = ["idx", "token", "speaker", "punct", "entities"]
 _LISTED = 3
 
 
@@ -52,9 +43,7 @@ class Earnings21Config(Checked):
 
     Args:
         train, dev: their shares of the calls; test has the rest.
-        adapt: share of train's calls that are kept for adapting language models; recognizers'
-            output has no such role, and they stay in train.
-        seed: of the deal.
+        adapt: share of train's calls for adapting language models; not for recognizers' output.
     """
 
     train: Positive
@@ -65,9 +54,8 @@ class Earnings21Config(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.train + self.dev >= 1:
-            raise ValueError(
-                f"train and dev must leave something to test, got {self.train} and {self.dev}"
-            )
+            found = f"{self.train} and {self.dev}"
+            raise ValueError(f"train and dev must leave something to test, got {found}")
 
 
 def corpus_info() -> dict[str, object]:
@@ -82,9 +70,8 @@ def deal(calls: list[str], config: Earnings21Config) -> dict[str, str]:
         DataError: fewer than three calls.
     """
     if len(calls) < len(ROLES):
-        raise DataError(
-            "earnings21", "three calls or more", str(len(calls)), "give the whole corpus"
-        )
+        found = str(len(calls))
+        raise DataError("earnings21", "three calls or more", found, "give the whole corpus")
     order = stream(config.seed, "earnings21").permutation(sorted(calls)).tolist()
     train = min(max(1, round(config.train * len(order))), len(order) - 2)
     dev = min(max(1, round(config.dev * len(order))), len(order) - train - 1)
@@ -93,8 +80,7 @@ def deal(calls: list[str], config: Earnings21Config) -> dict[str, str]:
 
 
 def adapting(roles: Mapping[str, str], config: Earnings21Config) -> dict[str, str]:
-    """The roles of :func:`deal` with ``adapt`` for its share of train's calls; at least one stays
-    in train.
+    """The roles of :func:`deal` with ``adapt`` for its share of train, which keeps a call.
 
     >>> dealt = dict.fromkeys("abcde", "train")
     >>> adapting(dealt, Earnings21Config(train=0.4, dev=0.2, adapt=0.4, seed=1))
@@ -108,11 +94,8 @@ def adapting(roles: Mapping[str, str], config: Earnings21Config) -> dict[str, st
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The sentences of ``train``, ``adapt``, ``dev`` and ``test``: text only."""
     folder = given.folder()
-    overrides = [
-        f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS
-    ]
-    config = configs.load(Earnings21Config, given.config_files, overrides)
-    paths = _calls(folder / "gold", _GOLD)
+    config = given.settings(Earnings21Config)
+    paths = gold_files(folder)
     if not paths:
         raise DataError(folder, f"gold/*{_GOLD}", "no gold words", "correct --corpus-dir")
     sentences: dict[str, list[Utterance]] = {}
@@ -135,43 +118,28 @@ def _words(text: str) -> str:
 
 
 def read_gold(path: Path) -> list[str]:
-    """The words of one call, as :func:`privasr_k2.corpora.spoken_numbers.spoken_words` spells them
-    out, and "gonna" and its like in full.
+    """The words of one call, spelled out by :func:`spoken_words`, with "gonna" in full.
 
     Raises:
-        DataError: with line: not the columns that the corpus has.
+        DataError: with line: other columns than the corpus's.
     """
-    tokens = []
-    for number, line in read_lines(path):
-        fields = line.split("\t")
-        if len(fields) != len(_HEADER) or (number == 1 and fields != _HEADER):
-            raise DataError(
-                f"{path}:{number}",
-                f"the columns {' '.join(_HEADER)}",
-                repr(line)[:60],
-                "correct the line",
-            )
-        if number > 1:
-            tokens.append(fields[1])
-    return _spelled(tokens)
+    return _spelled([token for _, (_, token, *_) in earnings21_rows(path)])
 
 
 def read_recognized(path: Path, call: str) -> Hypothesis:
-    """Return a recognizer's words of one call, normalized as the gold words.
+    """A recognizer's words of one call, normalized as the gold words.
 
-    A line that becomes several words (``long-term``) gives each its confidence and an equal share
-    of its time; one that becomes none (``<unk>``) is left out.
+    A line that becomes several words gives each its confidence and an equal share of its time; one
+    that becomes none (``<unk>``) is left out.
 
     Raises:
-        DataError: what :func:`privasr_k2.scoring.nbest_formats.read_ctm` refuses; another call; a
-            word without a confidence.
+        DataError: a bad CTM, another call, or a word without a confidence.
     """
-    found = read_ctm([path])
-    if set(found) != {call}:
-        raise DataError(
-            path, f"words of {call}", f"words of {' '.join(sorted(found)[:_LISTED])}", "rename it"
-        )
-    [hyp] = found[call]
+    hyps = read_ctm([path])
+    if set(hyps) != {call}:
+        found = f"words of {' '.join(sorted(hyps)[:_LISTED])}"
+        raise DataError(path, f"words of {call}", found, "rename it")
+    [hyp] = hyps[call]
     if hyp.confidences is None or hyp.times is None:
         raise DataError(path, "a confidence for each word", "none", "write six columns")
     words: list[str] = []
@@ -190,31 +158,33 @@ def read_lists(corpus: Path, config: Earnings21Config) -> dict[str, dict[str, li
     """The calls of each recognizer and role: recognizer -> role -> lists, sorted by call.
 
     Raises:
-        DataError: no gold words, no recognizer, or a recognizer that lacks a call or has another.
+        DataError: no gold words, no recognizer, or a recognizer with other calls.
     """
-    gold = _calls(corpus / "gold", _GOLD)
+    gold = gold_files(corpus)
     recognizers = sorted(p for p in corpus.glob(f"{_RECOGNIZER}*") if p.is_dir()) if gold else []
     if not recognizers:
         found = "no recognizer" if gold else "no gold words"
-        raise DataError(
-            corpus, f"gold/*{_GOLD} and {_RECOGNIZER}*/*{_CTM}", found, "correct --corpus-dir"
-        )
+        expected = f"gold/*{_GOLD} and {_RECOGNIZER}*/*{_CTM}"
+        raise DataError(corpus, expected, found, "correct --corpus-dir")
     roles = deal(list(gold), config)
     refs = {call: " ".join(read_gold(path)) for call, path in gold.items()}
     lists: dict[str, dict[str, list[NbestList]]] = {}
     for folder in recognizers:
         calls = _calls(folder, _CTM)
         if different := sorted(set(calls) ^ set(gold)):
-            found = " ".join(different[:_LISTED])
-            raise DataError(
-                folder, "the calls that have gold words", f"a difference in {found}", "complete it"
-            )
+            found = f"a difference in {' '.join(different[:_LISTED])}"
+            raise DataError(folder, "the calls that have gold words", found, "complete it")
         of_role: dict[str, list[NbestList]] = {role: [] for role in ROLES}
         for call, path in calls.items():
             hyps = (read_recognized(path, call),)
             of_role[roles[call]].append(NbestList(call, roles[call], call, refs[call], False, hyps))
         lists[folder.name.removeprefix(_RECOGNIZER)] = of_role
     return lists
+
+
+def gold_files(corpus: Path) -> Mapping[str, Path]:
+    """Call -> its gold words."""
+    return _calls(corpus / "gold", _GOLD)
 
 
 def _spelled(tokens: list[str]) -> list[str]:
@@ -225,8 +195,7 @@ def _calls(folder: Path, ending: str) -> Mapping[str, Path]:
     return {path.name.removesuffix(ending): path for path in sorted(folder.glob(f"*{ending}"))}
 
 
-# What is written in figures is longer when it is said than the duration that is estimated from it
-# allows.
+# Spoken figures are longer than their estimated duration allows.
 CORPUS = Corpus(
     name="earnings21",
     read=read,

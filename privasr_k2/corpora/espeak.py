@@ -1,7 +1,4 @@
-"""espeak-ng as a library: one text in one voice to samples, the same samples every time.
-
-espeak-ng is only run, as a separate library (GPL) that the package ``espeakng_loader`` brings.
-"""
+"""espeak-ng (GPL), a shared library of the package ``espeakng_loader``: reproducible samples."""
 
 from __future__ import annotations
 
@@ -32,12 +29,10 @@ _CALLBACK = ctypes.CFUNCTYPE(
 
 
 class Espeak:
-    """One folder with a private copy of the library and a link to its data. Made by :func:`espeak`.
+    """A private copy of the library and a link to its data. Made by :func:`espeak`.
 
-    The library keeps state from one utterance to the next (phases, flutter, random numbers), which
-    would make the samples depend on what was spoken before, and thus on the number of processes. So
-    each call loads the library, speaks, and unloads it (0.2 ms). That works only on a copy that
-    nobody else in the process holds.
+    The library keeps state between utterances, so each call loads, speaks and unloads it (0.2 ms).
+    Unloading works only on a copy that nobody else in the process holds.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,11 +41,10 @@ class Espeak:
     def speak(
         self, text: str, *, name: str, rate: int, pitch: int, pitch_range: int, seed: int
     ) -> np.ndarray:
-        """Samples of ``text``: int16, at :data:`SAMPLING_RATE`, with the silences that espeak-ng
-        makes.
+        """Samples of ``text``: int16, at :data:`SAMPLING_RATE`, with espeak-ng's own silences.
 
         Args:
-            text: English text; sentence marks shape the melody.
+            text: English; sentence marks shape the melody.
             name: a voice with or without a variant, such as ``en-us+m3``.
             rate: words per minute, 80 to 450.
             pitch: base pitch, 0 to 99.
@@ -58,13 +52,12 @@ class Espeak:
             seed: of the library's random numbers (flutter, breath).
 
         Raises:
-            DataError: there is no such voice, or nothing could be spoken.
+            DataError: no such voice, or nothing could be spoken.
         """
         library = ctypes.CDLL(str(self._library))
+        settings = {_RATE: rate, _PITCH: pitch, _PITCH_RANGE: pitch_range}
         try:
-            return self._speak(
-                library, text, name, {_RATE: rate, _PITCH: pitch, _PITCH_RANGE: pitch_range}, seed
-            )
+            return self._speak(library, text, name, settings, seed)
         finally:
             library.espeak_Terminate()
             _unload(library)
@@ -80,34 +73,24 @@ class Espeak:
             return 0
 
         callback = _CALLBACK(take)  # kept in a variable: the library holds no reference
-        rate = library.espeak_Initialize(
-            _OUTPUT_SYNCHRONOUS, 0, str(self._data).encode(), _DONT_EXIT
-        )
+        data = str(self._data).encode()
+        rate = library.espeak_Initialize(_OUTPUT_SYNCHRONOUS, 0, data, _DONT_EXIT)
         if rate != SAMPLING_RATE:
-            raise DataError(
-                "espeak-ng",
-                f"{SAMPLING_RATE} samples a second",
-                str(rate),
-                "install espeakng-loader again",
-            )
+            expected = f"{SAMPLING_RATE} samples a second"
+            raise DataError("espeak-ng", expected, str(rate), "install espeakng-loader again")
         library.espeak_SetSynthCallback(callback)
         variant = name.partition("+")[2]
         # The library takes a variant that does not exist for the plain voice, without a word.
         unknown = variant and not (self._data / "voices" / "!v" / variant).is_file()
         if unknown or library.espeak_SetVoiceByName(name.encode()) != 0:
-            raise DataError(
-                "espeak-ng",
-                "the name of a voice",
-                repr(name),
-                "choose one of voices.ACCENTS and VARIANTS",
-            )
+            way_out = "choose one of voices.ACCENTS and VARIANTS"
+            raise DataError("espeak-ng", "the name of a voice", repr(name), way_out)
         for parameter, value in {**settings, _VOLUME: _VOLUME_WITHOUT_CLIPPING}.items():
             library.espeak_SetParameter(parameter, int(value), 0)
         library.espeak_ng_SetRandSeed(ctypes.c_long(seed % (1 << 31)))
         encoded = text.encode() + b"\0"
-        library.espeak_Synth(
-            encoded, ctypes.c_size_t(len(encoded)), 0, 0, 0, _CHARACTERS_UTF8, None, None
-        )
+        size = ctypes.c_size_t(len(encoded))
+        library.espeak_Synth(encoded, size, 0, 0, 0, _CHARACTERS_UTF8, None, None)
         if not any(piece.any() for piece in pieces):
             raise DataError("espeak-ng", "a text that can be spoken", repr(text), "give it words")
         return np.concatenate(pieces)
@@ -126,9 +109,8 @@ def espeak() -> Iterator[Espeak]:
     try:
         import espeakng_loader
     except ImportError as error:
-        raise DataError(
-            "espeakng_loader", "the package", "nothing", "pip install espeakng-loader"
-        ) from error
+        way_out = "pip install espeakng-loader"
+        raise DataError("espeakng_loader", "the package", "nothing", way_out) from error
     # A short path matters too: espeak-ng cuts the path of its data at 160 bytes.
     with tempfile.TemporaryDirectory(prefix="espeak") as folder:
         made = Espeak(Path(folder))

@@ -1,27 +1,21 @@
 """LibriSpeech [Panayotov et al. 2015] in its official layout, whole or any subset of it.
 
-``train`` is every ``train-*`` part there is, ``dev`` is dev-clean and dev-other, ``test`` is
-test-clean and test-other.
-Where there is no dev part, whole speakers are cut from train: in an order drawn with ``dev_seed``,
-until they hold ``dev_fraction`` of the duration, and at least ``dev_min_speakers``. Speakers named
-in ``recovered_transcripts.txt`` (utterances whose transcripts were located afterwards) are trained
-on and never scored.
-
-Options: ``dev_fraction=0.06 dev_min_speakers=1 dev_seed=0``; ``unlabelled=DIR``: audio named as
-LibriSpeech's, without transcripts, by other speakers: the role ``pool``.
+``train``, ``dev`` and ``test`` hold all parts of that name. Without a dev part, whole speakers are
+cut from train: drawn with ``dev_seed`` until they hold ``dev_fraction`` of the duration, at least
+``dev_min_speakers``. Speakers of ``recovered_transcripts.txt`` are trained on, never scored.
+Options: ``dev_fraction=0.06 dev_min_speakers=1 dev_seed=0``; ``unlabelled=DIR``, audio without
+transcripts, by other speakers: the role ``pool``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privasr_k2.corpora.base import Corpus, CorpusInput
-from privasr_k2.corpora.utterances import Utterance, make_cuts
+from privasr_k2.corpora.utterances import Utterance, make_cuts, split_by_speaker
 from privasr_k2.data.problems import Problem, report
-from privasr_k2.data.users import hold_out
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_lines
 
@@ -34,13 +28,8 @@ PARTS = {
     "test": ("test-clean", "test-other"),
 }
 _UTTERANCES = {
-    "train_clean_100": 28539,
-    "train_clean_360": 104014,
-    "train_other_500": 148688,
-    "dev_clean": 2703,
-    "dev_other": 2864,
-    "test_clean": 2620,
-    "test_other": 2939,
+    **{"train_clean_100": 28539, "train_clean_360": 104014, "train_other_500": 148688},
+    **{"dev_clean": 2703, "dev_other": 2864, "test_clean": 2620, "test_other": 2939},
 }
 
 
@@ -48,45 +37,28 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of the parts that are there."""
     given.refuse_unknown("dev_fraction", "dev_min_speakers", "dev_seed", "unlabelled")
     raw_dir = given.folder().absolute()
-    found = {
-        role: [
-            u for part in parts if (raw_dir / part).is_dir() for u in _utterances(raw_dir / part)
-        ]
-        for role, parts in PARTS.items()
-    }
+    found: dict[str, list[Utterance]] = {}
+    for role, parts in PARTS.items():
+        folders = [raw_dir / part for part in parts if (raw_dir / part).is_dir()]
+        found[role] = [utterance for folder in folders for utterance in _utterances(folder)]
     if not found["train"] or not found["test"]:
-        there = (
-            ", ".join(sorted(p.name for p in raw_dir.iterdir() if p.is_dir())[:8]) or "no folders"
-        )
-        raise DataError(
-            raw_dir,
-            "utterances in a train-* and in a test-* folder of LibriSpeech",
-            there,
-            "give the folder that holds train-clean-100 and the like, with"
-            " <speaker>/<chapter>/*.trans.txt",
-        )
+        names = sorted(path.name for path in raw_dir.iterdir() if path.is_dir())
+        there = ", ".join(names[:8]) or "no folders"
+        expected = "utterances in a train-* and in a test-* folder of LibriSpeech"
+        way_out = "give the folder that holds train-clean-100 and the like, with"
+        raise DataError(raw_dir, expected, there, f"{way_out} <speaker>/<chapter>/*.trans.txt")
     unlabelled = given.option("unlabelled", "")
     if unlabelled:
         found["pool"] = _without_transcripts(Path(unlabelled))
-    cuts = {
-        role: make_cuts(utterances, given.num_jobs)
-        for role, utterances in found.items()
-        if utterances
-    }
+    cuts = {role: make_cuts(of_role, given.num_jobs) for role, of_role in found.items() if of_role}
     if "dev" not in cuts:
-        seconds: Counter[str] = Counter()
-        for cut in cuts["train"]:
-            seconds[cut.supervisions[0].speaker] += cut.duration
-        dev = hold_out(
-            seconds,
+        cuts["train"], cuts["dev"] = split_by_speaker(
+            cuts["train"],
             fraction=given.number("dev_fraction", 0.06),
             at_least=int(given.number("dev_min_speakers", 1)),
             seed=int(given.number("dev_seed", 0)),
             never=_recovered_speakers(raw_dir),
         )
-        train = cuts["train"]
-        cuts["dev"] = train.filter(lambda cut: cut.supervisions[0].speaker in dev).to_eager()
-        cuts["train"] = train.filter(lambda cut: cut.supervisions[0].speaker not in dev).to_eager()
     return cuts
 
 
@@ -97,11 +69,8 @@ def _utterances(part_dir: Path) -> Iterator[Utterance]:
         for number, line in read_lines(transcript):
             utterance_id, _, text = line.strip().partition(" ")
             if not utterance_id:
-                problems.append(
-                    Problem(
-                        f"{transcript}:{number}", "an utterance id and its words", "an empty line"
-                    )
-                )
+                expected = "an utterance id and its words"
+                problems.append(Problem(f"{transcript}:{number}", expected, "an empty line"))
                 continue
             listed.add(utterance_id)
             yield Utterance(
@@ -120,42 +89,27 @@ def _utterances(part_dir: Path) -> Iterator[Utterance]:
 
 def _without_transcripts(folder: Path) -> list[Utterance]:
     """All audio below a folder."""
-    found = [
-        Utterance(path.stem, "", path.stem.split("-")[0], "unlabelled", path.absolute())
-        for path in sorted(folder.rglob("*.flac"))
-    ]
-    if not found:
-        raise DataError(
-            folder, "SPEAKER-CHAPTER-NUMBER.flac, in any folders", "none", "correct unlabelled=DIR"
-        )
-    return found
+    paths = sorted(folder.rglob("*.flac"))
+    if not paths:
+        expected = "SPEAKER-CHAPTER-NUMBER.flac, in any folders"
+        raise DataError(folder, expected, "none", "correct unlabelled=DIR")
+    speakers = (path.stem.split("-")[0] for path in paths)
+    return [Utterance(p.stem, "", s, "unlabelled", p.absolute()) for p, s in zip(paths, speakers)]
 
 
 def _recovered_speakers(raw_dir: Path) -> frozenset[str]:
     path = raw_dir / "recovered_transcripts.txt"
-    return (
-        frozenset(line.split("-")[0] for _, line in read_lines(path))
-        if path.is_file()
-        else frozenset()
-    )
+    lines = read_lines(path) if path.is_file() else ()
+    return frozenset(line.split("-")[0] for _, line in lines)
 
 
 def lm_text(given: CorpusInput) -> list[Path]:
     """The official text for language models, or the books beside a subset."""
-    raw_dir = given.raw_dir
-    if raw_dir is None:
+    if given.raw_dir is None:
         return []
-    places = (
-        raw_dir / "librispeech-lm-norm.txt.gz",
-        raw_dir.parent / "librispeech-lm-norm.txt.gz",
-        raw_dir.parent / "books" / "books.txt.gz",
-    )
-    return [path for path in places if path.is_file()][:1]
+    folders, name = (given.raw_dir, given.raw_dir.parent), "librispeech-lm-norm.txt.gz"
+    paths = (*(folder / name for folder in folders), folders[1] / "books" / "books.txt.gz")
+    return [path for path in paths if path.is_file()][:1]
 
 
-CORPUS = Corpus(
-    name="librispeech",
-    read=read,
-    lm_text=lm_text,
-    expected_utterances=_UTTERANCES,
-)
+CORPUS = Corpus("librispeech", read, lm_text=lm_text, expected_utterances=_UTTERANCES)

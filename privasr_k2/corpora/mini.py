@@ -1,33 +1,23 @@
-"""The corpus ``mini``: a voice assistant with users that do not exist, made on the spot; all
-synthetic.
-"""
+"""The synthetic corpus ``mini``: made-up users of a voice assistant."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge
 
-from privasr_k2 import config
 from privasr_k2.constraints import Checked, Count, Natural, NotNegative, one_of
-from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
+from privasr_k2.corpora import voices
+from privasr_k2.corpora.base import Corpus, CorpusInput
 from privasr_k2.corpora.mini_names import KINDS, Name, public_list
 from privasr_k2.corpora.mini_text import Sentence
 from privasr_k2.corpora.mini_users import Habits, User
-from privasr_k2.corpora.voices import (
-    ACCENTS,
-    SAMPLING_RATE,
-    Ranges,
-    Spoken,
-    draw_voices,
-    plan,
-    speak,
-)
+from privasr_k2.corpora.voices import SAMPLING_RATE
 from privasr_k2.fileio import write_json, write_text
 from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.tagged_files import write_tagged
@@ -40,9 +30,7 @@ _WRITTEN, _PUBLIC, _TAGGED = "written.txt", "public.txt", "written.jsonl"
 
 @dataclass(frozen=True)
 class PartSize(Checked):
-    """A part: its share of the users, relative to the other parts' shares, and utterances for each
-    user.
-    """
+    """A part: its share of the users, relative to the other shares, and utterances per user."""
 
     share: NotNegative
     utterances: Count
@@ -50,9 +38,7 @@ class PartSize(Checked):
 
 @dataclass(frozen=True)
 class Parts(Checked):
-    """The parts. No user is in two of them; one with share 0 is not there, which adapt and pool may
-    be.
-    """
+    """The parts, disjoint in users. ``adapt`` and ``pool`` are absent where their share is 0."""
 
     train: PartSize
     adapt: PartSize
@@ -63,16 +49,14 @@ class Parts(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("train", "dev", "test"):
-            if getattr(self, name).share <= 0:
-                raise ValueError(
-                    f"parts.{name}.share must be above 0, got {getattr(self, name).share}"
-                )
+            if name not in self.shares:
+                raise ValueError(f"parts.{name}.share must be above 0, got 0")
 
     @property
     def shares(self) -> dict[str, float]:
-        """The parts that are there, and their shares."""
-        found = {field.name: getattr(self, field.name).share for field in fields(self)}
-        return {part: share for part, share in found.items() if share > 0}
+        """Share of each part that is not 0."""
+        shares = {field.name: getattr(self, field.name).share for field in fields(self)}
+        return {part: share for part, share in shares.items() if share > 0}
 
 
 @dataclass(frozen=True)
@@ -87,45 +71,37 @@ class NamesPerUser(Checked):
 
 @dataclass(frozen=True)
 class MiniConfig(Checked):
-    """All that decides what the corpus is; ``conf/corpora.yaml#mini`` says what the values mean.
+    """Everything that determines the corpus; values are explained in ``conf/corpora.yaml#mini``.
 
     Attributes:
-        seed: of everything.
         users: at least one for each part.
-        first_user: number of the first of them, 0 or more. Corpora of one seed with other numbers
-            have other users, with other voices and habits.
-        accents: of the users, out of :data:`privasr_k2.corpora.voices.ACCENTS`; none: all of those.
+        first_user: number of the first user. Other numbers give other users of the same seed.
+        accents: out of :data:`privasr_k2.corpora.voices.ACCENTS`; none: all of them.
         public_factor: names on a public list over the most that any part can use.
-        written: sentences that each user of train wrote besides what was spoken: text for language
-            models.
-        public_writers: people who are no users; each wrote as many sentences, and names anybody on
-            the lists.
-        parts, names, habits, speech: see there.
+        written: further sentences per user of train, text for language models.
+        public_writers: people who are no users; each writes ``written`` sentences.
     """
 
     seed: int
     users: int
     first_user: Natural
-    accents: list[Annotated[str, one_of(*ACCENTS)]]
+    accents: list[Annotated[str, one_of(*voices.ACCENTS)]]
     public_factor: Annotated[float, Ge(1)]
     written: Natural
     public_writers: Natural
     parts: Parts
     names: NamesPerUser
     habits: Habits
-    speech: Ranges
+    speech: voices.Ranges
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.users < len(self.parts.shares):
-            raise ValueError(
-                f"users must be at least {len(self.parts.shares)}, one for each part, got"
-                f" {self.users}"
-            )
+        if self.users < (least := len(self.parts.shares)):
+            raise ValueError(f"users must be at least {least}, one per part, got {self.users}")
 
 
 def users_per_part(users: int, parts: Parts) -> dict[str, int]:
-    """Return the number of users of each part: at least one, the rest by largest remainder."""
+    """Number of users of each part: at least one, the rest by largest remainder."""
     shares = parts.shares
     rest = users - len(shares)
     exact = {part: rest * share / sum(shares.values()) for part, share in shares.items()}
@@ -137,20 +113,17 @@ def users_per_part(users: int, parts: Parts) -> dict[str, int]:
 
 
 def public_lists(settings: MiniConfig) -> dict[str, list[Name]]:
-    """Kind -> public list: drawn from the seed and sizes alone, before there are users."""
+    """Kind -> public list, drawn from the seed and sizes alone."""
     most_users = max(users_per_part(settings.users, settings.parts).values())
-    return {
-        kind: public_list(
-            kind, settings.public_factor * most_users * getattr(settings.names, kind), settings.seed
-        )
-        for kind in KINDS
-    }
+    factor = settings.public_factor * most_users
+    sizes = {kind: factor * getattr(settings.names, kind) for kind in KINDS}
+    return {kind: public_list(kind, size, settings.seed) for kind, size in sizes.items()}
 
 
 def write_texts(
     settings: MiniConfig, public: Mapping[str, list[Name]]
 ) -> dict[str, dict[str, list[Sentence]]]:
-    """Part -> user -> what the user says, in the order of time."""
+    """Part -> user -> the user's sentences in the order of time."""
     texts: dict[str, dict[str, list[Sentence]]] = {}
     for part, user in _users(settings, public):
         utterances = getattr(settings.parts, part).utterances
@@ -159,7 +132,7 @@ def write_texts(
 
 
 def further_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> list[Sentence]:
-    """Return ``settings.written`` sentences of each user of train, drawn after the spoken ones."""
+    """``settings.written`` sentences of each user of train, drawn after the spoken ones."""
     written: list[Sentence] = []
     for part, user in _users(settings, public):
         if part == "train":
@@ -169,17 +142,13 @@ def further_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> lis
 
 
 def public_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> list[Sentence]:
-    """Return ``settings.written`` sentences of each person who is not a user, with names of the
-    lists.
-    """
+    """``settings.written`` sentences of each public writer, with names of the public lists."""
     counts = {kind: getattr(settings.names, kind) for kind in KINDS}
-    writers = (
-        User(f"writer{number:04d}", settings.seed, settings.habits, public, counts)
-        for number in range(settings.public_writers)
-    )
-    return [
-        sentence for one in writers for sentence in one.sentences(settings.written, strangers=True)
-    ]
+    written: list[Sentence] = []
+    for number in range(settings.public_writers):
+        writer = User(f"writer{number:04d}", settings.seed, settings.habits, public, counts)
+        written.extend(writer.sentences(settings.written, strangers=True))
+    return written
 
 
 def _users(settings: MiniConfig, public: Mapping[str, list[Name]]) -> Iterator[tuple[str, User]]:
@@ -191,35 +160,30 @@ def _users(settings: MiniConfig, public: Mapping[str, list[Name]]) -> Iterator[t
 
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
-    """Make the corpus in ``given.out_dir``: audio, text, ``public_lists/*.txt`` and ``mini.json``;
-    and what users of train wrote, plain and with entities.
+    """Make the corpus in ``given.out_dir``: audio, texts, ``public_lists/*.txt`` and ``mini.json``.
 
-    ``given.config_files`` and ``given.options`` (dotted keys, as ``users`` or
-    ``parts.train.utterances``) make a :class:`MiniConfig`. The texts depend on it alone; so do the
-    bytes of audio on one machine.
+    ``given.config_files`` and ``given.options`` (dotted keys, ``parts.train.utterances``) make a
+    :class:`MiniConfig`, which alone determines the texts.
     """
     from lhotse import CutSet
 
-    overrides = [
-        f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS
-    ]
-    settings = config.load(MiniConfig, given.config_files, overrides)
+    settings = given.settings(MiniConfig)
     public = public_lists(settings)
     texts = write_texts(settings, public)
-    drawn = draw_voices(settings.first_user + settings.users, settings.seed, settings.accents)
-    voices = dict(
-        zip((user for part in texts.values() for user in part), drawn[settings.first_user :])
+    drawn = voices.draw_voices(
+        settings.first_user + settings.users, settings.seed, settings.accents
     )
+    users = (user for part in texts.values() for user in part)
+    voice_of = dict(zip(users, drawn[settings.first_user :]))
     sentences = {
         f"{user}-{number:04d}": (part, user, sentence)
         for part, users in texts.items()
         for user, said in users.items()
         for number, sentence in enumerate(said)
     }
-    lines = [(id_, sentence.text, voices[user]) for id_, (_, user, sentence) in sentences.items()]
-    spoken = speak(
-        plan(lines, settings.speech, settings.seed), given.out_dir / "audio", given.num_jobs
-    )
+    lines = [(id_, sentence.text, voice_of[user]) for id_, (_, user, sentence) in sentences.items()]
+    jobs = voices.plan(lines, settings.speech, settings.seed)
+    spoken = voices.speak(jobs, given.out_dir / "audio", given.num_jobs)
     for kind, names in public.items():
         path = given.out_dir / "public_lists" / f"{kind.lower()}.txt"
         write_text(path, "".join(name.text + "\n" for name in names))
@@ -232,53 +196,31 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     if by_others:
         write_text(given.out_dir / _PUBLIC, "".join(sentence.text + "\n" for sentence in by_others))
     write_json(given.out_dir / "mini.json", describe(texts, further, by_others, public, spoken))
-    cuts = [(sentences[one.id][0], _cut(one, *sentences[one.id])) for one in spoken]
+    cuts = [(sentences[file.id][0], _cut(file, *sentences[file.id])) for file in spoken]
     return {part: CutSet.from_cuts(cut for of, cut in cuts if of == part) for part in texts}
 
 
 def _tagged(number: int, user: str, sentence: Sentence) -> TaggedText:
-    """A sentence that was written; marks stick to words, so that normalizing leaves their number as
-    it is.
-    """
-    entities = tuple(Entity(*entity) for entity in sentence.entities)
-    return TaggedText(
-        f"written{number:06d}", tuple(_words(sentence.text)), entities, user, cased=sentence.text
-    )
+    """A written sentence. Marks stick to words, so that normalizing keeps their number."""
+    entities, words = tuple(Entity(*e) for e in sentence.entities), tuple(_words(sentence.text))
+    return TaggedText(f"written{number:06d}", words, entities, user, cased=sentence.text)
 
 
-def _cut(spoken: Spoken, part: str, user: str, sentence: Sentence) -> MonoCut:
+def _cut(spoken: voices.Spoken, part: str, user: str, sentence: Sentence) -> MonoCut:
     from lhotse import AudioSource, MonoCut, Recording, SupervisionSegment
 
-    recording = Recording(
-        id=spoken.id,
-        sources=[AudioSource(type="file", channels=[0], source=str(spoken.path))],
-        sampling_rate=SAMPLING_RATE,
-        num_samples=spoken.num_samples,
-        duration=spoken.duration,
-    )
-    supervision = SupervisionSegment(
-        id=spoken.id,
-        recording_id=spoken.id,
-        start=0.0,
-        duration=spoken.duration,
-        text=sentence.text,
-        speaker=user,
-        language="English",
-        custom={"cased": sentence.text, "entities": [list(entity) for entity in sentence.entities]},
-    )
-    return MonoCut(
-        id=spoken.id,
-        start=0.0,
-        duration=spoken.duration,
-        channel=0,
-        recording=recording,
-        supervisions=[supervision],
-        custom={"part": part, "synthetic": True},
-    )
+    length, id_ = spoken.duration, spoken.id
+    source = AudioSource(type="file", channels=[0], source=str(spoken.path))
+    recording = Recording(id_, [source], SAMPLING_RATE, spoken.num_samples, length)
+    said = dict(text=sentence.text, speaker=user, language="English")
+    custom = {"cased": sentence.text, "entities": [list(entity) for entity in sentence.entities]}
+    supervision = SupervisionSegment(id_, id_, 0.0, length, **said, custom=custom)
+    about = dict(recording=recording, supervisions=[supervision])
+    return MonoCut(id_, 0.0, length, 0, **about, custom={"part": part, "synthetic": True})
 
 
 def lm_text(given: CorpusInput) -> list[Path]:
-    """Return the texts that users of train and other people wrote."""
+    """The texts written by users of train and by public writers."""
     return [path for name in (_WRITTEN, _PUBLIC) if (path := given.out_dir / name).is_file()]
 
 
@@ -287,53 +229,36 @@ def describe(
     further: Sequence[Sentence],
     by_others: Sequence[Sentence],
     public: Mapping[str, list[Name]],
-    spoken: list[Spoken],
+    spoken: list[voices.Spoken],
 ) -> dict[str, Any]:
-    """Return the corpus's counts as plain values, for ``mini.json``.
+    """The content of ``mini.json``: counts of each part.
 
-    For each part: users, utterances, hours, words, different words; share of running words that
-    neither the speech of train nor what was written holds (``new_words``); for each kind of name
-    mentions, different names, and of the different names the shares that are on the public list
-    (``on_public_list``) and that train does not use (``new``); ``None`` where there are no names.
+    ``new_words`` is the share of running words that no text for language models holds. Of different
+    names, ``on_public_list`` is the share on the list and ``new`` the share that train lacks;
+    ``None`` without names.
     """
-    durations = {one.id.split("-")[0]: 0.0 for one in spoken}
-    for one in spoken:
-        durations[one.id.split("-")[0]] += one.duration
-    train = {**texts["train"], "": further}
-    texts_of_lms = [*train.values(), by_others]
-    train_words = {
-        word for said in texts_of_lms for sentence in said for word in _words(sentence.text)
-    }
-    train_names = _names(train)
+    durations: Counter[str] = Counter()
+    for file in spoken:
+        durations[file.id.split("-")[0]] += file.duration
+    train = [sentence for part in (*texts["train"].values(), further) for sentence in part]
+    train_words, train_names = {*_running([*train, *by_others])}, _names(train)
+    listed = {kind: {name.text for name in names} for kind, names in public.items()}
     parts = {}
     for part, users in texts.items():
-        words = [
-            word for said in users.values() for sentence in said for word in _words(sentence.text)
-        ]
-        names = _names(users)
+        sentences = [sentence for of_user in users.values() for sentence in of_user]
+        words, names = _running(sentences), _names(sentences)
         parts[part] = {
             "users": len(users),
-            "utterances": sum(len(said) for said in users.values()),
+            "utterances": len(sentences),
             "hours": round(sum(durations[user] for user in users) / 3600.0, 4),
             "words": len(words),
             "different_words": len(set(words)),
             "new_words": round(sum(word not in train_words for word in words) / len(words), 4),
-            "names": {
-                kind: {
-                    "mentions": len(names[kind]),
-                    "different": len(set(names[kind])),
-                    "on_public_list": _share(
-                        set(names[kind]), {name.text for name in public[kind]}
-                    ),
-                    "new": _share(set(names[kind]), set(names[kind]) - set(train_names[kind])),
-                }
-                for kind in KINDS
-            },
+            "names": {k: _name_counts(names[k], listed[k], {*train_names[k]}) for k in KINDS},
         }
-    all_test = {
-        (kind, name) for kind, mentioned in _names(texts["test"]).items() for name in mentioned
-    }
-    all_public = {(kind, name.text) for kind, names in public.items() for name in names}
+    of_test = _names(sentence for of_user in texts["test"].values() for sentence in of_user)
+    all_test = {(kind, name) for kind, mentioned in of_test.items() for name in mentioned}
+    all_public = {(kind, name) for kind, names_ in listed.items() for name in names_}
     return {
         "label": "synthetic",
         "speech": "espeak-ng voices with made-up noise and reverberation; no human speaks",
@@ -346,27 +271,38 @@ def describe(
 
 
 def _size(sentences: Sequence[Sentence]) -> dict[str, int]:
-    return {"sentences": len(sentences), "words": sum(len(_words(s.text)) for s in sentences)}
+    return {"sentences": len(sentences), "words": len(_running(sentences))}
 
 
 def _words(text: str) -> list[str]:
     return CORPUS.normalize(text).split()
 
 
-def _names(users: Mapping[str, Sequence[Sentence]]) -> dict[str, list[str]]:
+def _running(sentences: Iterable[Sentence]) -> list[str]:
+    return [word for sentence in sentences for word in _words(sentence.text)]
+
+
+def _names(sentences: Iterable[Sentence]) -> dict[str, list[str]]:
     mentioned: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    for said in users.values():
-        for sentence in said:
-            words = sentence.text.split()
-            for first, end, kind in sentence.entities:
-                mentioned[kind].append(" ".join(words[first:end]).rstrip(".,?"))
+    for sentence in sentences:
+        words = sentence.text.split()
+        for first, end, kind in sentence.entities:
+            mentioned[kind].append(" ".join(words[first:end]).rstrip(".,?"))
     return mentioned
+
+
+def _name_counts(names: list[str], listed: set[str], of_train: set[str]) -> dict[str, Any]:
+    different = set(names)
+    return {
+        "mentions": len(names),
+        "different": len(different),
+        "on_public_list": _share(different, listed),
+        "new": _share(different, different - of_train),
+    }
 
 
 def _share(of: set[Any], inside: set[Any]) -> float | None:
     return round(len(of & inside) / len(of), 4) if of else None
 
 
-CORPUS = Corpus(
-    name="mini", read=read, lm_text=lm_text, sampling_rate=SAMPLING_RATE, synthetic=True
-)
+CORPUS = Corpus("mini", read, lm_text=lm_text, sampling_rate=SAMPLING_RATE, synthetic=True)

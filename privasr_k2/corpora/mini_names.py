@@ -1,13 +1,10 @@
-"""Names of persons, places, organizations and works for the corpus ``mini``: made up from parts, in
-any number.
+"""Made-up names of persons, places, organizations and works for the corpus ``mini``.
 
-Some parts are plain words of English too (Rose, May, Reading, Orange), as recipes that know
-entities must cope with that.
+Some parts are plain English words too (Rose, May, Reading, Orange), as in real text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -86,16 +83,12 @@ _FESTIVALS = tuple("Festival Marathon Cup Fair Parade Open Carnival Awards".spli
 
 
 def parts_by_popularity(parts: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """The parts in the order of how often they are drawn: fixed, but not that of the lists
-    above.
-    """
+    """The parts in the order of how often they are drawn: a fixed permutation."""
     return tuple(parts[i] for i in stream(0, "popularity", name).permutation(len(parts)))
 
 
 def zipf_index(count: int, exponent: float, generator: np.random.Generator) -> int:
-    """An index from 0 to ``count`` - 1 with probability in proportion to (index + 1) **
-    -exponent.
-    """
+    """An index below ``count`` with probability in proportion to (index + 1) ** -exponent."""
     mass = _zipf_mass(count, exponent)
     return min(int(mass.searchsorted(generator.random() * mass[-1], side="right")), count - 1)
 
@@ -131,9 +124,8 @@ def _place(generator: np.random.Generator) -> Name:
     if kind < 0.4:
         return Name(town)
     way, region = f" {_draw(_WAYS, generator)}", f"{_draw(_REGIONS, generator)} "
-    return Name(
-        (region if kind >= 0.78 else "") + town + (way if kind < 0.78 or kind >= 0.97 else "")
-    )
+    has_region, has_way = kind >= 0.78, kind < 0.78 or kind >= 0.97
+    return Name((region if has_region else "") + town + (way if has_way else ""))
 
 
 def _organization(generator: np.random.Generator) -> Name:
@@ -154,12 +146,7 @@ def _work(generator: np.random.Generator) -> Name:
     return Name(f"{_draw(_TITLE_FIRST, generator)} {_draw(_TITLE_LAST, generator)}{more}")
 
 
-_MAKERS: dict[str, Callable[[np.random.Generator], Name]] = {
-    "PER": _person,
-    "LOC": _place,
-    "ORG": _organization,
-    "MISC": _work,
-}
+_MAKERS = {"PER": _person, "LOC": _place, "ORG": _organization, "MISC": _work}
 
 
 def _draw(parts: tuple[str, ...], generator: np.random.Generator) -> str:
@@ -167,13 +154,12 @@ def _draw(parts: tuple[str, ...], generator: np.random.Generator) -> str:
 
 
 def public_list(kind: str, size: int, seed: int) -> list[Name]:
-    """``size`` different names of one kind, the better known ones first; it depends on nobody who
-    uses the names.
+    """``size`` different names of one kind, the more popular first, independent of all users.
 
     Raises:
         ConfigError: there are not that many names of the kind.
 
-    >>> [name.text for name in public_list("LOC", 3, seed=1)] == [n.text for n in public_list("LOC", 9, seed=1)][:3]
+    >>> [n.text for n in public_list("LOC", 2, 1)] == [n.text for n in public_list("LOC", 9, 1)][:2]
     True
     """
     generator, names, in_vain = stream(seed, "public", kind), dict[str, Name](), 0
@@ -181,10 +167,9 @@ def public_list(kind: str, size: int, seed: int) -> list[Name]:
         name = _MAKERS[kind](generator)
         in_vain = in_vain + 1 if name.text in names else 0
         if in_vain > _MAX_IN_VAIN:
+            expected, found = f"{size} different names", f"about {len(names)}"
             way_out = "ask for fewer users, fewer names for each, or a smaller public_factor"
-            raise ConfigError(
-                f"public list of {kind}", f"{size} different names", f"about {len(names)}", way_out
-            )
+            raise ConfigError(f"public list of {kind}", expected, found, way_out)
         names.setdefault(name.text, name)
     return list(names.values())
 
@@ -195,6 +180,5 @@ def own_name(kind: str, known: frozenset[str], generator: np.random.Generator) -
         name = _MAKERS[kind](generator)
         if name.text not in known:
             return name
-    raise ConfigError(
-        f"names of {kind}", "one that is not on the public list", "none", "ask for fewer users"
-    )
+    expected = "one that is not on the public list"
+    raise ConfigError(f"names of {kind}", expected, "none", "ask for fewer users")

@@ -1,14 +1,9 @@
 """Sentences of the corpus ``mini``: a grammar of commands, expanded with each user's choices.
 
-A template is text with
-
-- ``[a|b|c]``: one alternative;
-- ``[1:a|b]`` ... ``[1:c|d]``: groups of one digit take the same alternative, however far apart they
-  stand; ``[g:her|him]`` goes by the gender of the last person named before it;
-- ``{room}``: a word list of :data:`WORDS`, whose items are templates themselves;
-- ``{PER} {LOC} {ORG} {MISC}``: a name the user knows.
-
-The linked groups are what a model of three words cannot learn and a model of sentences can.
+A template is text with alternatives ``[a|b|c]``; linked alternatives ``[1:a|b] ... [1:c|d]``, where
+groups of one digit take the same one; ``[g:her|him]`` by the gender of the last person named;
+``{room}``, an item of :data:`WORDS`, itself a template; and ``{PER} {LOC} {ORG} {MISC}``, a name.
+Linked groups are what a trigram cannot learn and a model of sentences can.
 """
 
 from __future__ import annotations
@@ -52,10 +47,7 @@ def expand(template: str, key: str, choose: Choose, name_of: NameOf) -> Sentence
     """A sentence from a template.
 
     Args:
-        template: see the module's text.
-        key: names the template, so that a user's taste in its alternatives can be remembered.
-        choose: picks alternatives.
-        name_of: picks names.
+        key: names the template, so that a user's taste in its alternatives is remembered.
 
     >>> template = "turn the {room} light [1:on|off], not [1:off|on]"
     >>> expand(template, "x", lambda what, count: 0, lambda kind: Name("")).text
@@ -64,27 +56,19 @@ def expand(template: str, key: str, choose: Choose, name_of: NameOf) -> Sentence
     draft = _Draft()
     _fill(template, key, choose, name_of, draft, 0)
     text = draft.text[:1].upper() + draft.text[1:]
-    entities = tuple(
-        (text[:a].count(" "), text[:b].count(" ") + 1, kind) for a, b, kind in draft.names
-    )
-    return Sentence(text if text.endswith("?") else text + ".", entities)
+    spans = ((text[:a].count(" "), text[:b].count(" ") + 1, kind) for a, b, kind in draft.names)
+    return Sentence(text if text.endswith("?") else text + ".", tuple(spans))
 
 
 def compose(intent: str, number: int, choose: Choose, name_of: NameOf) -> Sentence:
-    """Template ``number`` of an intent with the user's way of addressing the assistant around
-    it.
-    """
+    """Template ``number`` of an intent, with the user's way of addressing the assistant."""
     template = INTENTS[intent][number]
-    is_question = template.endswith("?")
-    prefixes = PREFIXES["question" if is_question or template.startswith("*") else "command"]
+    is_command = not template.endswith("?") and not template.startswith("*")
+    prefixes = PREFIXES["command" if is_command else "question"]
     prefix = prefixes[choose("prefix" + str(len(prefixes)), len(prefixes))]
-    body = template.lstrip("*")
-    courtesy = (
-        ""
-        if is_question or template.startswith("*")
-        else COURTESIES[choose("courtesy", len(COURTESIES))]
-    )
-    return expand(prefix + body + courtesy, f"{intent}.{number}", choose, name_of)
+    courtesy = COURTESIES[choose("courtesy", len(COURTESIES))] if is_command else ""
+    text = prefix + template.lstrip("*") + courtesy
+    return expand(text, f"{intent}.{number}", choose, name_of)
 
 
 def _fill(
@@ -114,7 +98,7 @@ def _fill(
 
 
 def _choose_new(slot: str, count: int, choose: Choose, draft: _Draft) -> int:
-    """An item of a word list, another one than before in the sentence if a few tries find it."""
+    """An item of a word list, if possible one that the sentence does not have yet."""
     for _ in range(10):
         index = choose(slot, count)
         if (slot, index) not in draft.used:

@@ -1,6 +1,4 @@
-"""The users of the corpus ``mini``: whom they know, where they go, and how they like to put
-things.
-"""
+"""The users of the corpus ``mini``: the names they know and their habits of speech."""
 
 from __future__ import annotations
 
@@ -26,13 +24,11 @@ class Habits(Checked):
     """Strength of the differences between users.
 
     Attributes:
-        habit: exponent of the Zipf distribution over a user's alternatives and names, in an order
-            of the user's own; 0 is no preference.
-        popularity: exponent of the Zipf distribution by which users come to know names of the
-            public lists.
-        coverage: share of a user's names that are on the public lists, 0 to 1.
-        intents: how many kinds of request there are, 1 to 20.
-        words: how many items of each word list are used, the first ones; at least 2.
+        habit: exponent of the Zipf distribution over a user's alternatives and names; 0: uniform.
+        popularity: exponent of the Zipf distribution over names of the public lists.
+        coverage: share of a user's names that are on the public lists.
+        intents: number of kinds of request.
+        words: number of items used of each word list, the first ones.
     """
 
     habit: NotNegative
@@ -43,15 +39,11 @@ class Habits(Checked):
 
 
 class User:
-    """One user. What is drawn depends on ``seed`` and ``id`` alone, so that other users change
-    nothing.
+    """One user, who depends on ``seed`` and ``id`` alone, not on other users.
 
     Args:
-        id: the user's name in the corpus.
-        seed: of the corpus.
-        habits: how strongly users differ.
         public: kind -> public list.
-        counts: kind -> how many names the user knows.
+        counts: kind -> number of names that the user knows.
     """
 
     def __init__(
@@ -69,52 +61,40 @@ class User:
         self.names = {kind: self._get_to_know(kind, public[kind], counts[kind]) for kind in KINDS}
 
     def _get_to_know(self, kind: str, public: Sequence[Name], count: int) -> list[Name]:
-        generator, known = (
-            stream(self._seed, "user", self.id, kind),
-            frozenset(name.text for name in public),
-        )
+        generator = stream(self._seed, "user", self.id, kind)
+        known = frozenset(name.text for name in public)
         names: dict[str, Name] = {}
         offset, missing = generator.random(), 1.0 - self._habits.coverage
         for _ in range(1000 * count):
             if len(names) == count:
                 break
-            # Spread evenly from a random start on: each user's share is as near as can be to the
-            # wanted one.
-            is_own = int((len(names) + 1) * missing + offset) > int(len(names) * missing + offset)
-            if is_own:
+            # Own names are spread evenly, so that each user's share is as near as can be.
+            if int((len(names) + 1) * missing + offset) > int(len(names) * missing + offset):
                 name = own_name(kind, known, generator)
             else:
                 name = public[zipf_index(len(public), self._habits.popularity, generator)]
             names.setdefault(name.text, name)
         if len(names) < count:
-            raise ConfigError(
-                f"names of {kind}",
-                f"{count} for a user",
-                str(len(names)),
-                "make public_factor larger",
-            )
+            way_out = "make public_factor larger"
+            raise ConfigError(f"names of {kind}", f"{count} for a user", str(len(names)), way_out)
         drawn = list(names.values())
         return [drawn[i] for i in generator.permutation(count)]
 
     def choose(self, what: str, count: int) -> int:
-        """An index below ``count`` by the user's taste: Zipf's law in an order that is the user's
-        own.
-        """
+        """An index below ``count`` by the user's taste: Zipf's law in the user's own order."""
         if what in WORDS:
             count = min(count, self._habits.words)
         if (what, count) not in self._orders:
-            self._orders[what, count] = stream(
-                self._seed, "user", self.id, "taste", what
-            ).permutation(count)
-        return int(
-            self._orders[what, count][zipf_index(count, self._habits.habit, self._generator)]
-        )
+            taste = stream(self._seed, "user", self.id, "taste", what)
+            self._orders[what, count] = taste.permutation(count)
+        order = self._orders[what, count]
+        return int(order[zipf_index(count, self._habits.habit, self._generator)])
 
     def sentences(self, count: int, strangers: bool = False) -> Iterator[Sentence]:
-        """Yield the user's sentences in order of time; one repeats only where no new one is found.
+        """Yield the user's sentences in order of time; one repeats only where no new one comes up.
 
-        ``strangers``: names are not those that the user knows, but any of the public lists, by
-            popularity.
+        Args:
+            strangers: draw names from the public lists instead of those that the user knows.
         """
         for _ in range(count):
             for _ in range(_MAX_TRIES):

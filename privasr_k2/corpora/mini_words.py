@@ -1,5 +1,4 @@
-"""The word lists and templates of the corpus ``mini``; :mod:`privasr_k2.corpora.mini_text` says how
-they are read.
+"""Word lists and templates of the corpus ``mini``, in the syntax of :mod:`.mini_text`.
 
 A template that ends in ``?`` is a question, one that begins with ``*`` a statement, any other a
 command.

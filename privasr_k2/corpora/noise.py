@@ -1,7 +1,4 @@
-"""Simulated recording of clean speech: a room, noise at a given ratio, and a level.
-
-Everything here works on float arrays of one channel and is a function of its arguments alone.
-"""
+"""Simulated recording of clean speech, (count,) float: a room, noise and a level."""
 
 from __future__ import annotations
 
@@ -14,9 +11,7 @@ def white_noise(count: int, generator: np.random.Generator) -> np.ndarray:
 
 
 def pink_noise(count: int, generator: np.random.Generator) -> np.ndarray:
-    """Gaussian noise whose power falls as 1/f, (count,): white noise shaped in the frequency
-    domain.
-    """
+    """Gaussian noise with power 1/f, (count,): white noise shaped in the frequency domain."""
     length = 1 << max(count - 1, 1).bit_length()  # a transform of prime length is slow
     spectrum = np.fft.rfft(generator.standard_normal(length))
     spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))
@@ -34,8 +29,7 @@ def babble(voices: list[np.ndarray], count: int, generator: np.random.Generator)
 
 
 def add_noise(speech: np.ndarray, noise: np.ndarray, *, snr_db: float) -> np.ndarray:
-    """``speech`` plus ``noise`` scaled so that the ratio of their mean powers is ``snr_db``
-    decibels.
+    """``speech`` plus ``noise``, scaled to a ratio of mean powers of ``snr_db`` decibels.
 
     >>> noisy = add_noise(np.ones(4), np.array([1.0, -1.0, 1.0, -1.0]), snr_db=20.0)
     >>> noisy.round(3).tolist()
@@ -53,18 +47,16 @@ def reverberate(
     sampling_rate: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """``speech`` in a small room: a direct path and Gaussian noise that decays by 60 dB in ``t60``
-    seconds.
+    """``speech`` in a small room: a direct path and Gaussian noise that decays by 60 dB in ``t60``.
 
     Args:
-        speech: (count,).
         t60: seconds; 0 leaves the speech as it is.
         wet: energy of the reverberation relative to the direct path.
         sampling_rate: in Hz.
         generator: draws the impulse response.
 
     Returns:
-        (count,): what rings on after the end is cut off.
+        (count,), cut at the end of the speech.
     """
     length = int(t60 * sampling_rate)
     if length < 2 or wet <= 0.0:
@@ -79,18 +71,14 @@ def reverberate(
 
 
 def trim(speech: np.ndarray, *, below_db: float = 40.0) -> np.ndarray:
-    """Without the ends that stay ``below_db`` decibels under the peak; never empty unless
-    ``speech`` is.
-    """
+    """Without the ends ``below_db`` decibels under the peak; empty only if ``speech`` is."""
     level = np.abs(speech)
     loud = np.flatnonzero(level > level.max(initial=0.0) * 10.0 ** (-below_db / 20.0))
     return speech if len(loud) == 0 else speech[loud[0] : loud[-1] + 1]
 
 
 def scale_to_peak(samples: np.ndarray, *, peak_db: float) -> np.ndarray:
-    """``samples`` with their largest magnitude at ``peak_db`` decibels relative to full scale
-    (1.0).
-    """
+    """``samples`` with their peak at ``peak_db`` decibels relative to full scale (1.0)."""
     return samples * (10.0 ** (peak_db / 20.0) / max(np.abs(samples).max(initial=0.0), 1e-9))
 
 

@@ -31,12 +31,9 @@ def prepare(
     lm_text: Sequence[Path] = (),
     lexicon: Path | None = None,
 ) -> dict[str, Any]:
-    """Write the manifests of ``corpus`` to ``given.out_dir``, whole or not at all, and return what
-    corpus.json holds.
+    """Write the manifests to ``given.out_dir`` atomically, and return the content of corpus.json.
 
     Args:
-        corpus: its definition.
-        given: where it is and where it goes, with its options.
         lm_text: files to take instead of the corpus's own text for language models.
         lexicon: a file to take instead of the corpus's own lexicon.
 
@@ -51,29 +48,20 @@ def prepare(
         folder.mkdir()
         given = replace(given, out_dir=folder)
         cuts = corpus.read(given)
-        unknown = sorted(set(cuts) - set(ROLES))
-        if unknown:
-            raise DataError(
-                f"corpus {corpus.name}",
-                f"the roles {' '.join(ROLES)}",
-                f"{' '.join(unknown)}",
-                "rename the roles",
-            )
+        place: str | Path
+        if unknown := sorted(set(cuts) - set(ROLES)):
+            place, expected = f"corpus {corpus.name}", f"the roles {' '.join(ROLES)}"
+            raise DataError(place, expected, " ".join(unknown), "rename the roles")
         drop_empty = given.flag("drop_empty")
         words = {
             role: _normalized(cuts[role], role, corpus, drop_empty and role != "pool")
             for role in ROLES
             if role in cuts
         }
-        check_cuts(
-            words,
-            sampling_rate=corpus.sampling_rate,
-            max_characters_per_second=given.number(
-                "max_characters_per_second", corpus.max_characters_per_second
-            ),
-            num_jobs=given.num_jobs,
-            place=given.raw_dir or f"corpus {corpus.name}",
-        )
+        option, place = "max_characters_per_second", given.raw_dir or f"corpus {corpus.name}"
+        densest = given.number(option, corpus.max_characters_per_second)
+        rate = corpus.sampling_rate
+        check_cuts(words, rate, densest, num_jobs=given.num_jobs, place=place)
         if not corpus.name and given.raw_dir is not None:
             corpus = replace(corpus, name=given.raw_dir.resolve().name)
         about = describe(corpus, words)
@@ -92,22 +80,16 @@ def prepare(
 
 def _refuse_inside(out_dir: Path, raw_dir: Path) -> None:
     if out_dir.resolve().is_relative_to(raw_dir.resolve()):
-        raise ConfigError(
-            f"--out-dir {out_dir}",
-            "a folder outside the corpus",
-            f"one inside {raw_dir}, where nothing is ever written",
-            "choose another folder with --work-dir",
-        )
+        found = f"one inside {raw_dir}, where nothing is ever written"
+        way_out = "choose another folder with --work-dir"
+        raise ConfigError(f"--out-dir {out_dir}", "a folder outside the corpus", found, way_out)
 
 
 def not_scored(text: str, normalize: Callable[[str], str]) -> dict[str, str]:
-    """The words of the option ``not_scored``, parted by commas, as :attr:`Corpus.scored_units`.
-
-    They are left out of references and hypotheses when errors are counted: hesitations, for
-    example.
+    """The comma-separated words of the option ``not_scored``, as :attr:`Corpus.scored_units`.
 
     Raises:
-        ConfigError: what is one word in the option is none, or several, in the transcripts.
+        ConfigError: an item that is not exactly one word in the transcripts.
 
     >>> not_scored("Uh,um", str.lower)
     {'uh': '', 'um': ''}
@@ -126,10 +108,10 @@ def not_scored(text: str, normalize: Callable[[str], str]) -> dict[str, str]:
 def _normalized(cuts: CutSet, role: str, corpus: Corpus, drop_empty: bool) -> CutSet:
     from lhotse import CutSet
 
-    made = [_normalize_cut(cut, role, corpus) for cut in cuts]
-    kept = [cut for cut in made if cut.supervisions[0].text] if drop_empty else made
-    if len(kept) < len(made):
-        log.warning("%d utterances without words were left out", len(made) - len(kept))
+    normalized = [_normalize_cut(cut, role, corpus) for cut in cuts]
+    kept = [cut for cut in normalized if cut.supervisions[0].text or not drop_empty]
+    if dropped := len(normalized) - len(kept):
+        log.warning("%d utterances without words were left out", dropped)
     return CutSet.from_cuts(kept)
 
 
@@ -137,12 +119,8 @@ def _normalize_cut(cut: Cut, role: str, corpus: Corpus) -> Cut:
     from lhotse.utils import fastcopy
 
     if len(cut.supervisions) != 1:
-        raise DataError(
-            cut.id,
-            "one supervision in each cut",
-            str(len(cut.supervisions)),
-            "cut it in utterances",
-        )
+        expected = "one supervision in each cut"
+        raise DataError(cut.id, expected, str(len(cut.supervisions)), "cut it in utterances")
     supervision = cut.supervisions[0]
     found = supervision.text or ""
     text, custom = corpus.normalize(found), dict(supervision.custom or {})
@@ -152,9 +130,8 @@ def _normalize_cut(cut: Cut, role: str, corpus: Corpus) -> Cut:
     if found != text and found.upper() != found:
         # Upper case only, as LibriSpeech's, tells no more than the normalized text does.
         custom.setdefault("cased", found)
-    changed = fastcopy(
-        supervision, text=text, speaker=corpus.user_of(supervision), custom=custom or None
-    )
+    said = dict(text=text, speaker=corpus.user_of(supervision))
+    changed = fastcopy(supervision, **said, custom=custom or None)
     return fastcopy(cut, supervisions=[changed], custom={"part": role, **(cut.custom or {})})
 
 
@@ -165,7 +142,7 @@ def _without_place(cut: Cut) -> Cut:
 
 
 def describe(corpus: Corpus, cuts_by_role: Mapping[str, CutSet]) -> dict[str, Any]:
-    """Return the content of corpus.json: the corpus's source and amounts."""
+    """The content of corpus.json: the corpus's source and amounts."""
     roles = {}
     for role, cuts in cuts_by_role.items():
         parts = Counter(cut.custom["part"] for cut in cuts)
@@ -177,21 +154,15 @@ def describe(corpus: Corpus, cuts_by_role: Mapping[str, CutSet]) -> dict[str, An
             "parts": dict(sorted(parts.items())),
             "text_only": all(cut.custom.get("text_only", False) for cut in cuts),
         }
-    counts: Counter[str] = Counter()
-    for of_role in roles.values():
-        counts.update(of_role["parts"])
+    counts = Counter(cut.custom["part"] for cuts in cuts_by_role.values() for cut in cuts)
     for part, expected in corpus.expected_utterances.items():
         if 0 < counts[part] != expected:
-            log.warning(
-                "%s has %d utterances of the %d of the official edition",
-                part,
-                counts[part],
-                expected,
-            )
+            message = "%s has %d utterances of the %d of the official edition"
+            log.warning(message, part, counts[part], expected)
+    some = any(cut.custom.get("synthetic") for cuts in cuts_by_role.values() for cut in cuts)
     return {
         "name": corpus.name,
-        "synthetic": corpus.synthetic
-        or any(c.custom.get("synthetic") for cuts in cuts_by_role.values() for c in cuts),
+        "synthetic": corpus.synthetic or some,
         "sampling_rate": corpus.sampling_rate,
         "public_roles": list(corpus.public_roles),
         "scored_units": dict(corpus.scored_units),
@@ -201,24 +172,15 @@ def describe(corpus: Corpus, cuts_by_role: Mapping[str, CutSet]) -> dict[str, An
 
 
 def _lexicon_lines(path: Path, normalize: Callable[[str], str]) -> Iterator[str]:
-    """``word token token`` with words as in the transcripts, each pronunciation once, in the order
-    found.
-
-    ``WORD(2)`` is another pronunciation of WORD. An entry whose word is no single word (``<unk>``,
-    ``!SIL``) is left out.
-    """
+    """``word token token``, each once; ``WORD(2)`` is WORD; ``<unk>`` and its like are left out."""
     seen = set()
     for number, line in read_lines(path):
         if not line.strip() or line.startswith(";;;"):
             continue
         word, *tokens = line.split()
         if not tokens:
-            raise DataError(
-                f"{path}:{number}",
-                "a word and its tokens",
-                repr(line),
-                "add the tokens, or remove the line",
-            )
+            way_out = "add the tokens, or remove the line"
+            raise DataError(f"{path}:{number}", "a word and its tokens", repr(line), way_out)
         words = normalize(_VARIANT.sub("", word)).split()
         entry = f"{' '.join([*words, *tokens])}\n"
         if len(words) == 1 and entry not in seen:
@@ -231,15 +193,9 @@ def _copy_text(
 ) -> dict[str, int]:
     """Write the changed lines that are not empty; count them and their words."""
     counts = {"sentences": 0, "words": 0}
-
-    def changed() -> Iterator[str]:
-        for _, line in lines:
-            text = change(line)
-            if text:
-                counts["sentences"] += 1
-                counts["words"] += text.count(" ") + 1
-                yield text + "\n"
-
     with open_text(path, "w") as file:
-        file.writelines(changed())
+        for text in filter(None, (change(line) for _, line in lines)):
+            counts["sentences"] += 1
+            counts["words"] += text.count(" ") + 1
+            file.write(text + "\n")
     return counts

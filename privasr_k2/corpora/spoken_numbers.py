@@ -1,9 +1,6 @@
-"""English words for what transcripts write as figures and signs: ``Q3``, ``$40 million``, ``2.5%``,
-``30th``.
+"""English words for figures and signs in transcripts: ``Q3``, ``$40 million``, ``2.5%``, ``30th``.
 
-A recognizer writes words, so references with figures are spelled out before both are compared. One
-reading of each is chosen, that of a speaker who reads it out in full; other readings count as
-errors.
+References with figures are spelled out before scoring, each in one full reading.
 """
 
 from __future__ import annotations
@@ -13,18 +10,17 @@ from collections.abc import Sequence
 
 from privasr_k2.text.normalize import normalize_english
 
-_ONES = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-]  # fmt: skip
+_BELOW_TWENTY = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+sixteen seventeen eighteen nineteen
+"""
+_ONES = _BELOW_TWENTY.split()
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _THOUSANDS = ("", "thousand", "million", "billion", "trillion")
 _MAGNITUDE = re.compile(r"-?(?:hundred|thousand|million|billion|trillion)\b", re.IGNORECASE)
 _COM = re.compile(r"\.com\b", re.IGNORECASE)
-_ORDINALS = {
-    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
-    "twelve": "twelfth",
-}  # fmt: skip
+_ORDINALS = {"one": "first", "two": "second", "three": "third", "five": "fifth", "nine": "ninth"}
+_ORDINALS |= {"eight": "eighth", "twelve": "twelfth"}
 _CURRENCIES = {"$": ("dollar", "dollars"), "€": ("euro", "euros"), "£": ("pound", "pounds")}
 _MONEY = re.compile(r"([$€£])(\d[\d,]*(?:\.\d+)?|\.\d+)")
 _NUMBER = re.compile(
@@ -62,11 +58,8 @@ def ordinal(number: int) -> str:
     ('thirty first', 'twentieth')
     """
     *before, last = cardinal(number).split()
-    if last in _ORDINALS:
-        last = _ORDINALS[last]
-    else:
-        last = last[:-1] + "ieth" if last.endswith("y") else last + "th"
-    return " ".join([*before, last])
+    regular = last[:-1] + "ieth" if last.endswith("y") else last + "th"
+    return " ".join([*before, _ORDINALS.get(last, regular)])
 
 
 def year(number: int) -> str:
@@ -86,12 +79,11 @@ def year(number: int) -> str:
 def spoken_words(tokens: Sequence[str]) -> list[str]:
     """The words that tokens are read as, in the form of :func:`normalize_english`.
 
-    Figures are spelled out, ``&`` is "and", ``.com`` "dot com"; an amount of money ends with its
-    currency, after a magnitude in the next token; hyphens and slashes part words; markers such as
-    ``<inaudible>`` go, and so does the hyphen of a word that was broken off.
+    Figures are spelled out, ``&`` is "and", ``.com`` "dot com". A currency follows its amount and
+    magnitude. Hyphens and slashes separate words; markers such as ``<inaudible>`` go.
 
-    >>> " ".join(spoken_words(["In", "Q3", "we", "sold", "$40", "million", ",", "up", "2.5%", "in", "2019-"]))
-    'in q three we sold forty million dollars up two point five percent in twenty nineteen'
+    >>> " ".join(spoken_words(["In", "Q3", ",", "$40", "million", "up", "2.5%", "in", "2019-"]))
+    'in q three forty million dollars up two point five percent in twenty nineteen'
     """
     words: list[str] = []
     owed = ""  # the currency of an amount whose magnitude comes next
@@ -110,11 +102,8 @@ def spoken_words(tokens: Sequence[str]) -> list[str]:
             elif _MAGNITUDE.match(following):
                 owed = several
             elif len(cents) == 2 and one == "dollar":
-                said = (
-                    f"{int(cents)} cents"
-                    if whole == "0"
-                    else f"{_counted(whole)} and {int(cents)} cents"
-                )
+                dollars = "" if whole == "0" else f"{_counted(whole)} and "
+                said = f"{dollars}{int(cents)} cents"
             else:
                 said = f"{said} {one if of_one else several}"
             text = f"{text[: money.start()]} {said} {behind}"

@@ -1,9 +1,8 @@
 """TIMIT [Garofolo et al. 1993], the user's own licensed copy, for phone recognition.
 
-Any mixture of upper and lower case in names, and SPHERE or RIFF audio, is read. The "words" are
-phones: the 61 of the ``.PHN`` files mapped to 48 for training, scored on 39 [Lee and Hon 1989]. The
-two SA sentences, which everybody reads, are left out. ``test`` is the core test of 24 speakers and
-``dev`` the usual 50 others of TEST.
+The "words" are phones: the 61 of the ``.PHN`` files mapped to 48 for training, scored on 39 [Lee
+and Hon 1989]. Names in any case, SPHERE and RIFF audio are read. SA sentences are left out.
+``test`` is the core test of 24 speakers and ``dev`` the usual 50 others of TEST.
 """
 
 from __future__ import annotations
@@ -39,47 +38,34 @@ sil t th uh uw v vcl w y z zh
 """
 PHONES_48 = tuple(_PHONES_48.split())
 # The glottal stop q is left out of the transcripts.
-_61_TO_48 = {
-    **{phone: phone for phone in PHONES_48},
-    **{
-        "ax-h": "ax",
-        "axr": "er",
-        "em": "m",
-        "eng": "ng",
-        "hv": "hh",
-        "nx": "n",
-        "ux": "uw",
-        "h#": "sil",
-        "pau": "sil",
-    },
-    **{"bcl": "vcl", "dcl": "vcl", "gcl": "vcl", "pcl": "cl", "tcl": "cl", "kcl": "cl", "q": ""},
-}
-PHONES_48_TO_39 = {
-    **{phone: phone for phone in PHONES_48},
-    **{
-        "ao": "aa",
-        "ax": "ah",
-        "ix": "ih",
-        "el": "l",
-        "en": "n",
-        "zh": "sh",
-        "cl": "sil",
-        "vcl": "sil",
-        "epi": "sil",
-    },
-}
+_61_TO_48 = {phone: phone for phone in PHONES_48}
+_61_TO_48 |= {"ax-h": "ax", "axr": "er", "em": "m", "eng": "ng", "hv": "hh", "nx": "n", "ux": "uw"}
+_61_TO_48 |= {"h#": "sil", "pau": "sil", "q": ""}
+_61_TO_48 |= {"bcl": "vcl", "dcl": "vcl", "gcl": "vcl", "pcl": "cl", "tcl": "cl", "kcl": "cl"}
+PHONES_48_TO_39 = {phone: phone for phone in PHONES_48}
+PHONES_48_TO_39 |= {"ao": "aa", "ax": "ah", "ix": "ih", "el": "l", "en": "n", "zh": "sh"}
+PHONES_48_TO_39 |= {"cl": "sil", "vcl": "sil", "epi": "sil"}
 
 
 def phones_of(path: Path) -> str:
     """Read a ``.PHN`` file as 48 phones."""
-    return " ".join(_phones(path))
+    phones = []
+    for number, line in read_lines(path):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 3 or fields[2].lower() not in _61_TO_48:
+            expected = "FIRST LAST PHONE, one of 61 phones"
+            raise DataError(f"{path}:{number}", expected, repr(line), "replace the file")
+        phones.append(_61_TO_48[fields[2].lower()])
+    return " ".join(filter(None, phones))
 
 
 def read(given: CorpusInput, text_of: Callable[[Path], str] = phones_of) -> dict[str, CutSet]:
     """The cuts of train, dev and core test.
 
     Args:
-        text_of: the text of an utterance, whose ``.PHN`` it gets.
+        text_of: from a ``.PHN`` to the text of its utterance.
     """
     given.refuse_unknown()
     raw_dir = given.folder().absolute()
@@ -89,19 +75,18 @@ def read(given: CorpusInput, text_of: Callable[[Path], str] = phones_of) -> dict
     folders = {name: _child(top, name) for name in ("train", "test")}
     if None in folders.values():
         there = ", ".join(sorted(path.name for path in top.iterdir())[:8]) or "an empty folder"
-        raise DataError(
-            top, "TRAIN and TEST", there, "give the folder of your TIMIT that holds TRAIN and TEST"
-        )
+        way_out = "give the folder of your TIMIT that holds TRAIN and TEST"
+        raise DataError(top, "TRAIN and TEST", there, way_out)
     by_role: dict[str, list[Utterance]] = {"train": [], "dev": [], "test": []}
     for name, folder in folders.items():
         for utterance in _utterances(folder, text_of) if folder is not None else ():
-            if name == "train":
-                by_role["train"].append(utterance)
-            elif utterance.speaker in CORE_TEST_SPEAKERS:
-                by_role["test"].append(utterance)
-            elif utterance.speaker in DEV_SPEAKERS:
-                by_role["dev"].append(utterance)
-    return {role: make_cuts(found, given.num_jobs) for role, found in by_role.items() if found}
+            is_core, is_dev = (utterance.speaker in s for s in (CORE_TEST_SPEAKERS, DEV_SPEAKERS))
+            role = "train" if name == "train" else "test" if is_core else "dev" if is_dev else None
+            if role is not None:
+                by_role[role].append(utterance)
+    return {
+        role: make_cuts(of_role, given.num_jobs) for role, of_role in by_role.items() if of_role
+    }
 
 
 def _child(folder: Path, name: str) -> Path | None:
@@ -110,20 +95,19 @@ def _child(folder: Path, name: str) -> Path | None:
 
 
 def _utterances(folder: Path, text_of: Callable[[Path], str]) -> Iterator[Utterance]:
-    """All but SA sentences of TRAIN or TEST, sorted by the lower-case speaker and sentence."""
+    """All but SA sentences of TRAIN or TEST, sorted by lower-case speaker and sentence."""
     part = folder.name.lower()
     phones = [path for path in folder.glob("*/*/*") if path.suffix.lower() == ".phn"]
     for path in sorted(phones, key=lambda path: (path.parent.name.lower(), path.name.lower())):
         speaker, sentence = path.parent.name.lower(), path.stem.lower()
         if sentence.startswith("sa"):
             continue
+        of_test = "core_test" if speaker in CORE_TEST_SPEAKERS else "dev"
         yield Utterance(
             id=f"{speaker}_{sentence}",
             text=text_of(path),
             speaker=speaker,
-            part=(
-                part if part == "train" else "core_test" if speaker in CORE_TEST_SPEAKERS else "dev"
-            ),
+            part=part if part == "train" else of_test,
             audio=_audio(path),
             place=str(path),
         )
@@ -138,23 +122,6 @@ def _audio(phones: Path) -> Path:
         if name in names:
             return names[name]
     return phones.with_suffix(".WAV")
-
-
-def _phones(path: Path) -> Iterator[str]:
-    for number, line in read_lines(path):
-        fields = line.split()
-        if not fields:
-            continue
-        if len(fields) != 3 or fields[2].lower() not in _61_TO_48:
-            raise DataError(
-                f"{path}:{number}",
-                "FIRST LAST PHONE, one of 61 phones",
-                repr(line),
-                "replace the file",
-            )
-        phone = _61_TO_48[fields[2].lower()]
-        if phone:
-            yield phone
 
 
 def lexicon(given: CorpusInput) -> Path:

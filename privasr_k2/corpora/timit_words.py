@@ -1,7 +1,4 @@
-"""TIMIT in words, as its ``.TXT`` files have them, for recipes whose results are word error rates.
-
-Parts and speakers are those of :mod:`privasr_k2.corpora.timit`.
-"""
+"""TIMIT in words, as its ``.TXT`` files have them; parts and speakers of :mod:`.timit`."""
 
 from __future__ import annotations
 
@@ -19,18 +16,11 @@ if TYPE_CHECKING:
 
 def words_of(phones: Path) -> str:
     """The sentence beside a ``.PHN``: ``FIRST LAST Words of the sentence.``"""
-    path = next(
-        (
-            p
-            for p in sorted(phones.parent.iterdir())
-            if p.name.lower() == f"{phones.stem.lower()}.txt"
-        ),
-        None,
-    )
+    name = f"{phones.stem.lower()}.txt"
+    path = next((p for p in sorted(phones.parent.iterdir()) if p.name.lower() == name), None)
     if path is None:
-        raise DataError(
-            phones, "the sentence in a .TXT beside it", "none", "complete your copy of TIMIT"
-        )
+        way_out = "complete your copy of TIMIT"
+        raise DataError(phones, "the sentence in a .TXT beside it", "none", way_out)
     fields = " ".join(line for _, line in read_lines(path)).split(maxsplit=2)
     if len(fields) != 3 or not all(field.isdigit() for field in fields[:2]):
         raise DataError(path, "FIRST LAST WORDS", " ".join(fields)[:60], "replace the file")

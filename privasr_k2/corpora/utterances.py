@@ -1,20 +1,21 @@
-"""From a list of utterances to lhotse cuts: what every corpus file would write again otherwise."""
+"""From a list of utterances to lhotse cuts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privasr_k2.data.audio import AudioHeader, read_headers
+from privasr_k2.data.users import hold_out
 
 if TYPE_CHECKING:
     from lhotse import CutSet, Features, MonoCut
 
 CHARACTERS_PER_SECOND = 15.0
-"""Of conversational English, blanks included: the duration of speech that nobody recorded is
-estimated by it."""
+"""Of conversational English, blanks included; it estimates durations of text without audio."""
 _OVERSHOOT_SECONDS = 0.5
 
 
@@ -23,17 +24,15 @@ class Utterance:
     """One utterance as a corpus describes it.
 
     Attributes:
-        id: different from that of every other utterance.
+        id: unique.
         text: as found.
-        speaker: the person.
         part: the corpus's own name of the part.
-        audio: the file, or ``None`` for an utterance with given features or with text only.
-        start: where it begins in the file, in seconds.
-        end: where it ends, in seconds; ``None`` is the end of the file.
+        audio: the file; ``None`` for given features or text only.
+        start, end: in the file, in seconds; ``None`` is the end of the file.
         channel: of the file, from 0.
-        features: a lhotse ``Features`` manifest that comes with the corpus.
-        custom: more that is known, for ``supervision.custom``. ``entities`` is a list of
-            ``[first, last_exclusive, label]`` that counts the blank-parted tokens of ``text``.
+        features: a manifest that comes with the corpus.
+        custom: for ``supervision.custom``. ``entities`` lists ``[first, last_exclusive, label]`` in
+            tokens of ``text``.
         synthetic: whether a machine spoke it.
         place: ``file:line`` of the transcript, for messages.
     """
@@ -53,17 +52,28 @@ class Utterance:
 
 
 def make_cuts(utterances: Iterable[Utterance], num_jobs: int = 1) -> CutSet:
-    """One cut with one supervision an utterance, in the given order. Reads the headers of the audio
-    files.
+    """One cut with one supervision per utterance, in order; reads the headers of the audio files.
 
-    An utterance whose audio cannot be read, or lies outside its file, gets a cut with
-    ``custom["problem"]``, so that ``check_cuts`` reports it with all others.
+    An utterance whose audio cannot be read, or lies outside its file, gets ``custom["problem"]``,
+    which ``check_cuts`` reports.
     """
     from lhotse import CutSet
 
     utterances = list(utterances)
     headers = read_headers((u.audio for u in utterances if u.audio is not None), num_jobs)
     return CutSet.from_cuts(_make_cut(u, headers) for u in utterances)
+
+
+def split_by_speaker(
+    cuts: CutSet, *, fraction: float, at_least: int, seed: int, never: Collection[str] = ()
+) -> tuple[CutSet, CutSet]:
+    """The rest, and the cuts of whole speakers that :func:`hold_out` chooses."""
+    seconds: Counter[str] = Counter()
+    for cut in cuts:
+        seconds[cut.supervisions[0].speaker] += cut.duration
+    held = hold_out(seconds, fraction=fraction, at_least=at_least, seed=seed, never=never)
+    rest = cuts.filter(lambda cut: cut.supervisions[0].speaker not in held).to_eager()
+    return rest, cuts.filter(lambda cut: cut.supervisions[0].speaker in held).to_eager()
 
 
 def _make_cut(utterance: Utterance, headers: Mapping[Path, AudioHeader]) -> MonoCut:
@@ -87,33 +97,17 @@ def _make_cut(utterance: Utterance, headers: Mapping[Path, AudioHeader]) -> Mono
     if problem is not None:
         custom["problem"] = f"{utterance.audio}: {problem}"
         start = 0.0
-    recording_id = recording.id if recording is not None else utterance.id
-    supervision = SupervisionSegment(
-        id=utterance.id,
-        recording_id=recording_id,
-        start=0.0,
-        duration=duration,
-        channel=utterance.channel,
-        text=utterance.text,
-        speaker=utterance.speaker,
-        custom=dict(utterance.custom) or None,
-    )
-    return MonoCut(
-        id=utterance.id,
-        start=start,
-        duration=duration,
-        channel=utterance.channel,
-        supervisions=[supervision],
-        features=utterance.features,
-        recording=recording,
-        custom=custom,
-    )
+    id_, channel = utterance.id, utterance.channel
+    recording_id = recording.id if recording is not None else id_
+    said = dict(text=utterance.text, speaker=utterance.speaker)
+    more = dict(utterance.custom) or None
+    spoken = SupervisionSegment(id_, recording_id, 0.0, duration, channel, **said, custom=more)
+    data = dict(features=utterance.features, recording=recording, custom=custom)
+    return MonoCut(id_, start, duration, channel, supervisions=[spoken], **data)
 
 
 def _duration(utterance: Utterance, header: AudioHeader) -> tuple[float, str | None]:
-    """Seconds of the utterance, a whole number of samples; and what is wrong with it (then 1
-    second).
-    """
+    """Seconds of the utterance, a whole number of samples; or 1 second and a problem."""
     if header.problem is not None:
         return 1.0, header.problem
     if utterance.channel >= header.num_channels:
@@ -133,13 +127,7 @@ def _recording(utterance: Utterance, header: AudioHeader) -> Any:
 
     assert utterance.audio is not None
     whole = utterance.start == 0.0 and utterance.end is None
-    source = AudioSource(
-        type="file", channels=list(range(header.num_channels)), source=str(utterance.audio)
-    )
-    return Recording(
-        id=utterance.id if whole else utterance.audio.stem,
-        sources=[source],
-        sampling_rate=header.sampling_rate,
-        num_samples=header.num_samples,
-        duration=header.num_samples / header.sampling_rate,
-    )
+    id_ = utterance.id if whole else utterance.audio.stem
+    source = AudioSource("file", list(range(header.num_channels)), str(utterance.audio))
+    rate, length = header.sampling_rate, header.num_samples
+    return Recording(id_, [source], rate, length, length / rate)

@@ -1,9 +1,7 @@
-"""Synthetic speech for corpora: as many voices as wanted, each utterance in a room with a noise of
-its own.
+"""Synthetic speech for corpora: many voices, each utterance with its own room and noise.
 
-:func:`draw_voices` makes the speakers, :func:`plan` says how each line is to sound, :func:`speak`
-writes FLAC files in parallel. The bytes depend on the jobs alone, not on their order nor on the
-number of processes.
+:func:`draw_voices` draws the speakers, :func:`plan` the conditions of each line, and :func:`speak`
+writes FLAC files. The bytes depend on the jobs alone, not on order or number of processes.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -28,64 +26,14 @@ SAMPLING_RATE = 16000
 
 # Accents by how often they are drawn, and the variants of espeak-ng that are understood well: no
 # whisper, no robots, none that clips.
-ACCENTS = {
-    "en-us": 0.55,
-    "en-us-nyc": 0.1,
-    "en-gb-x-rp": 0.15,
-    "en-gb-scotland": 0.08,
-    "en-gb-x-gbclan": 0.06,
-    "en-029": 0.06,
-}
-VARIANTS = (
-    *(
-        "m1",
-        "m2",
-        "m3",
-        "m4",
-        "m5",
-        "m6",
-        "m7",
-        "m8",
-        "f1",
-        "f2",
-        "f3",
-        "f4",
-        "f5",
-        "Alex",
-        "Alicia",
-        "Annie",
-        "Denis",
-    ),
-    *(
-        "Diogo",
-        "Henrique",
-        "Hugo",
-        "Lee",
-        "Michael",
-        "Mike",
-        "Nguyen",
-        "adam",
-        "anika",
-        "aunty",
-        "belinda",
-    ),
-    *(
-        "benjamin",
-        "boris",
-        "david",
-        "edward2",
-        "ian",
-        "linda",
-        "marcelo",
-        "max",
-        "michel",
-        "miguel",
-        "pablo",
-    ),
-    *("quincy", "rob", "robert", "shelby", "steph", "travis", "victor", "zac"),
-)
-
-
+ACCENTS = {"en-us": 0.55, "en-us-nyc": 0.1, "en-gb-x-rp": 0.15, "en-gb-scotland": 0.08}
+ACCENTS |= {"en-gb-x-gbclan": 0.06, "en-029": 0.06}
+_VARIANTS = """
+m1 m2 m3 m4 m5 m6 m7 m8 f1 f2 f3 f4 f5 Alex Alicia Annie Denis Diogo Henrique Hugo Lee Michael Mike
+Nguyen adam anika aunty belinda benjamin boris david edward2 ian linda marcelo max michel miguel
+pablo quincy rob robert shelby steph travis victor zac
+"""
+VARIANTS = tuple(_VARIANTS.split())
 _LABEL = "synthetic speech made with espeak-ng"
 
 
@@ -101,16 +49,15 @@ class Voice:
 
 @dataclass(frozen=True)
 class Ranges(Checked):
-    """From what the conditions of an utterance are drawn, uniformly; every pair is (lowest,
-    highest).
+    """Ranges (lowest, highest) of uniformly drawn recording conditions.
 
     Attributes:
-        snr_db: speech over noise, in decibels.
+        snr_db: speech over noise, in decibels, -20 to 100.
         t60: reverberation time in seconds, 0 to 1.
         wet: energy of the reverberation relative to the direct path, 0 to 1.
-        peak_db: level of the loudest sample relative to full scale, at most 0.
-        silence: seconds before and after the speech, each.
-        babble: share of utterances with babble noise; the others get white or pink noise.
+        peak_db: level of the loudest sample relative to full scale, -60 to 0.
+        silence: seconds before and after the speech, each, 0 to 10.
+        babble: share of utterances with babble; the others get white or pink noise.
     """
 
     snr_db: tuple[float, float]
@@ -122,18 +69,12 @@ class Ranges(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least, most in (
-            ("snr_db", -20.0, 100.0),
-            ("t60", 0.0, 1.0),
-            ("wet", 0.0, 1.0),
-            ("peak_db", -60.0, 0.0),
-            ("silence", 0.0, 10.0),
-        ):
+        bounds = {"snr_db": (-20, 100), "t60": (0, 1), "wet": (0, 1), "peak_db": (-60, 0)}
+        for name, (least, most) in {**bounds, "silence": (0, 10)}.items():
             pair = getattr(self, name)
             if len(pair) != 2 or not least <= pair[0] <= pair[1] <= most:
-                raise ValueError(
-                    f"{name} must be two numbers from {least:g} to {most:g} in order, got {pair}"
-                )
+                expected = f"two numbers from {least} to {most} in order"
+                raise ValueError(f"{name} must be {expected}, got {pair}")
 
 
 @dataclass(frozen=True)
@@ -141,14 +82,12 @@ class SpeakJob:
     """One utterance to be spoken.
 
     Attributes:
-        id: of the utterance; names the file, ``<id>.flac``.
-        text: what is said.
-        voice: who says it.
+        id: names the file, ``<id>.flac``.
         noise: ``white``, ``pink`` or ``babble``.
-        talkers: what is said in the background and by whom; only for babble.
+        talkers: texts and voices in the background; only for babble.
         snr_db, t60, wet, peak_db: as in :class:`Ranges`.
         silence: seconds before and after the speech.
-        seed: of the noise, the impulse response and espeak-ng's own random numbers.
+        seed: of the noise, the impulse response and espeak-ng's random numbers.
     """
 
     id: str
@@ -166,9 +105,7 @@ class SpeakJob:
 
 @dataclass(frozen=True)
 class Spoken:
-    """A file that was written: its utterance, its path and its length in samples of
-    :data:`SAMPLING_RATE`.
-    """
+    """A written file, its length in samples of :data:`SAMPLING_RATE`."""
 
     id: str
     path: Path
@@ -181,7 +118,7 @@ class Spoken:
 
 
 def draw_voices(count: int, seed: int, among: Sequence[str] = ()) -> list[Voice]:
-    """``count`` speakers. No two share accent and variant as long as there are enough of them.
+    """``count`` speakers; no two share accent and variant as long as there are enough of them.
 
     Args:
         among: names of :data:`ACCENTS`; none: all of them.
@@ -190,11 +127,8 @@ def draw_voices(count: int, seed: int, among: Sequence[str] = ()) -> list[Voice]
     >>> len({voice.name for voice in voices}), voices[:2] == draw_voices(2, seed=1)
     (48, True)
     """
-    accents, taken, voices = (
-        [accent for accent in ACCENTS if not among or accent in among],
-        set(),
-        [],
-    )
+    accents = [accent for accent in ACCENTS if not among or accent in among]
+    taken, voices = set(), []
     total = sum(ACCENTS[accent] for accent in accents) if among else 1.0
     shares = [ACCENTS[accent] / total for accent in accents]
     for number in range(count):
@@ -206,19 +140,15 @@ def draw_voices(count: int, seed: int, among: Sequence[str] = ()) -> list[Voice]
             if name not in taken:
                 break
         taken.add(name)
-        rate, pitch = int(generator.integers(145, 196)), int(generator.integers(30, 71))
-        voices.append(
-            Voice(name, rate=rate, pitch=pitch, pitch_range=int(generator.integers(30, 71)))
-        )
+        rate, *pitches = (int(generator.integers(*b)) for b in ((145, 196), (30, 71), (30, 71)))
+        voices.append(Voice(name, rate, *pitches))
     return voices
 
 
 def plan(lines: Sequence[tuple[str, str, Voice]], ranges: Ranges, seed: int) -> list[SpeakJob]:
-    """A job for each (id, text, voice): conditions drawn from ``ranges``, babble from three other
-    lines.
+    """A job for each (id, text, voice), with conditions drawn from ``seed`` and the id.
 
-    The conditions of an utterance depend on ``seed`` and its id; who babbles depends on the other
-    lines too.
+    Babble is made of three other lines.
     """
     jobs = []
     for id_, text, voice in lines:
@@ -228,49 +158,29 @@ def plan(lines: Sequence[tuple[str, str, Voice]], ranges: Ranges, seed: int) -> 
             for name in ("snr_db", "t60", "wet", "peak_db")
         }
         silence = tuple(float(s) for s in generator.uniform(*ranges.silence, size=2))
-        kind = (
-            "babble"
-            if generator.random() < ranges.babble
-            else str(generator.choice(["white", "pink"]))
-        )
-        others = generator.integers(len(lines), size=3) if kind == "babble" else ()
+        babbles = generator.random() < ranges.babble
+        kind = "babble" if babbles else str(generator.choice(["white", "pink"]))
+        others = generator.integers(len(lines), size=3) if babbles else ()
+        talkers, job_seed = tuple(lines[n][1:] for n in others), int(generator.integers(1 << 31))
         jobs.append(
-            SpeakJob(
-                id=id_,
-                text=text,
-                voice=voice,
-                noise=kind,
-                talkers=tuple(lines[other][1:] for other in others),
-                silence=(silence[0], silence[1]),
-                seed=int(generator.integers(1 << 31)),
-                **uniform,
-            )
+            SpeakJob(id_, text, voice, kind, talkers, silence=silence, seed=job_seed, **uniform)
         )
     return jobs
 
 
 def speak(jobs: Sequence[SpeakJob], out_dir: Path, num_jobs: int) -> list[Spoken]:
-    """Speak every job into ``out_dir/<id>.flac`` (16 kHz, one channel, 16 bits).
+    """Speak every job, in order, into ``out_dir/<id>.flac`` (16 kHz, one channel, 16 bits).
 
     Args:
-        jobs: with ids that differ.
-        out_dir: made where it is missing.
         num_jobs: processes; the files are the same for any number.
 
-    Returns:
-        what was written, in the order of ``jobs``.
-
     Raises:
-        DataError: two jobs have one id, or a voice or text that cannot be spoken.
+        DataError: two jobs with one id, or a voice or text that cannot be spoken.
     """
     ids = {job.id for job in jobs}
     if len(ids) < len(jobs):
-        raise DataError(
-            out_dir,
-            "utterance ids that differ",
-            f"{len(jobs) - len(ids)} twice",
-            "give each its own",
-        )
+        expected = "utterance ids that differ"
+        raise DataError(out_dir, expected, f"{len(jobs) - len(ids)} twice", "give each its own")
     out_dir.mkdir(parents=True, exist_ok=True)
     if num_jobs <= 1 or len(jobs) < 2 * num_jobs:
         return _speak_all(jobs, out_dir)
@@ -280,7 +190,7 @@ def speak(jobs: Sequence[SpeakJob], out_dir: Path, num_jobs: int) -> list[Spoken
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(num_jobs, len(parts)), mp_context=context) as pool:
         spoken = list(pool.map(_speak_all, parts, [out_dir] * len(parts)))
-    return [one for part in spoken for one in part]
+    return [file for part in spoken for file in part]
 
 
 def _speak_all(jobs: Sequence[SpeakJob], out_dir: Path) -> list[Spoken]:
@@ -304,20 +214,14 @@ def render(job: SpeakJob, synthesizer: Espeak) -> np.ndarray:
     clean = _say(job.text, job.voice, job.seed, synthesizer)
     # The ratio of speech to noise is that of the speech itself, silences at the ends left out.
     noise_count = before + len(clean) + after
-    reverberant = acoustics.reverberate(
-        np.pad(clean, (before, after)),
-        t60=job.t60,
-        wet=job.wet,
-        sampling_rate=SAMPLING_RATE,
-        generator=generator,
-    )
+    room = dict(t60=job.t60, wet=job.wet, sampling_rate=SAMPLING_RATE, generator=generator)
+    reverberant = acoustics.reverberate(np.pad(clean, (before, after)), **room)
     if job.noise == "babble":
         voices = [_say(text, voice, job.seed, synthesizer) for text, voice in job.talkers]
         noise = acoustics.babble(voices, noise_count, generator)
     else:
-        noise = {"white": acoustics.white_noise, "pink": acoustics.pink_noise}[job.noise](
-            noise_count, generator
-        )
+        make = {"white": acoustics.white_noise, "pink": acoustics.pink_noise}[job.noise]
+        noise = make(noise_count, generator)
     silent_share_db = 10.0 * np.log10(noise_count / len(clean))
     noisy = acoustics.add_noise(reverberant, noise, snr_db=job.snr_db - silent_share_db)
     return np.round(acoustics.scale_to_peak(noisy, peak_db=job.peak_db) * 32767.0).astype(np.int16)
@@ -326,18 +230,9 @@ def render(job: SpeakJob, synthesizer: Espeak) -> np.ndarray:
 def _say(text: str, voice: Voice, seed: int, synthesizer: Espeak) -> np.ndarray:
     from scipy.signal import resample_poly
 
-    spoken = synthesizer.speak(
-        text,
-        name=voice.name,
-        rate=voice.rate,
-        pitch=voice.pitch,
-        pitch_range=voice.pitch_range,
-        seed=seed,
-    )
+    spoken = synthesizer.speak(text, **asdict(voice), seed=seed).astype(np.float64)
     up, down = SAMPLING_RATE // 50, ESPEAK_RATE // 50
-    return acoustics.trim(
-        resample_poly(spoken.astype(np.float64), up, down, window=_low_pass(up, down))
-    )
+    return acoustics.trim(resample_poly(spoken, up, down, window=_low_pass(up, down)))
 
 
 @cache

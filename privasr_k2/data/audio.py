@@ -1,8 +1,4 @@
-"""Looking at audio files: what their headers say, and whether the samples that they promise are
-there.
-
-Formats are those of libsndfile (WAV, FLAC, NIST SPHERE, Ogg, AIFF, ...); no other program is run.
-"""
+"""Checks of audio files by header and tail, in the formats of libsndfile."""
 
 from __future__ import annotations
 
@@ -18,9 +14,7 @@ _UNKNOWN_SIZE = 0x7FFFF000
 
 @dataclass(frozen=True)
 class AudioHeader:
-    """The header of an audio file; ``problem`` is why it cannot be read, and then the numbers are
-    0.
-    """
+    """The header of an audio file; numbers are 0 where a ``problem`` prevents reading it."""
 
     num_samples: int
     sampling_rate: int
@@ -29,9 +23,7 @@ class AudioHeader:
 
 
 def read_header(path: Path) -> AudioHeader:
-    """The header of one audio file. A file that cannot be read gives a header with a
-    ``problem``.
-    """
+    """The header of one audio file, with a ``problem`` if it cannot be read."""
     import soundfile
 
     if not path.exists():
@@ -53,10 +45,10 @@ def read_headers(paths: Iterable[Path], num_jobs: int = 1) -> dict[Path, AudioHe
 
 
 def missing_samples(path: Path) -> str | None:
-    """Why the end of a file cannot be decoded, or ``None`` where all is well.
+    """Why the end of a file cannot be decoded, or ``None``.
 
-    Only the last half second is decoded, and the sizes in the headers of WAV and SPHERE files are
-    held against the size of the file, so that a thousand hours are looked at in minutes.
+    Only the last half second is decoded, and sizes in WAV and SPHERE headers are compared with the
+    file's, so that a thousand hours take minutes.
     """
     import soundfile
 
@@ -70,11 +62,8 @@ def missing_samples(path: Path) -> str | None:
             decoded = len(file.read(tail, dtype="int16", always_2d=True))
     except soundfile.LibsndfileError as error:
         return f"a truncated or damaged file ({_reason(error)})"
-    return (
-        None
-        if decoded == tail
-        else f"a truncated file: {tail - decoded} samples are missing at its end"
-    )
+    missing = tail - decoded
+    return f"a truncated file: {missing} samples are missing at its end" if missing else None
 
 
 def _shorter_than_header(path: Path) -> str | None:
@@ -91,18 +80,15 @@ def _shorter_than_header(path: Path) -> str | None:
         if fields.get("sample_coding", "pcm") == "pcm":
             promised = 1024 + int(fields.get("sample_count", 0)) * width
     # One byte of padding at the end is often left out.
-    return (
-        f"a truncated file: {promised} bytes by its header, {size} there"
-        if size + 1 < promised
-        else None
-    )
+    message = f"a truncated file: {promised} bytes by its header, {size} there"
+    return message if size + 1 < promised else None
 
 
 def sphere_fields(head: bytes) -> dict[str, str]:
     """The fields of a NIST SPHERE header.
 
-    >>> sphere_fields(b"NIST_1A\\n   1024\\nsample_count -i 7\\nsample_coding -s3 pcm\\nend_head\\n")
-    {'sample_count': '7', 'sample_coding': 'pcm'}
+    >>> sphere_fields(b"NIST_1A\\n   1024\\nsample_count -i 7\\nend_head\\n")
+    {'sample_count': '7'}
     """
     fields = {}
     for line in head.decode("ascii", errors="replace").splitlines()[2:]:

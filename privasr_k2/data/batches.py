@@ -1,6 +1,4 @@
-"""Batches for training: utterances of like length together, in an order that seed and epoch
-determine.
-"""
+"""Batches for training: bucketed by length, in an order that seed and epoch determine."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from privasr_k2.data.features import load_features
 from privasr_k2.errors import DataError
@@ -47,16 +46,11 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on ``device``."""
-        moved = {
-            name: getattr(self, name).to(device)
-            for name in self.__dataclass_fields__
-            if name != "ids"
-        }
-        return replace(self, **moved)
+        tensors = [name for name in self.__dataclass_fields__ if name != "ids"]
+        return replace(self, **{name: getattr(self, name).to(device) for name in tensors})
 
     def split(self, parts: int) -> list[Batch]:
-        """The utterances in ``parts`` batches of like size, in their order, with no more padding
-        than needed.
+        """The utterances in ``parts`` batches of similar size, in order, without excess padding.
 
         >>> batch = pad_batch("abc", [torch.ones(n, 2) for n in (3, 2, 1)], [[1], [2], [3, 4]])
         >>> [(part.ids, tuple(part.features.shape)) for part in batch.split(2)]
@@ -84,23 +78,18 @@ def pad_batch(
     >>> batch.features.shape, batch.targets.tolist()
     (torch.Size([2, 3, 2]), [[5, 0], [6, 7]])
     """
-    return Batch(
-        ids=tuple(ids),
-        features=torch.nn.utils.rnn.pad_sequence(list(features), batch_first=True),
-        lengths=torch.tensor([len(one) for one in features]),
-        targets=torch.nn.utils.rnn.pad_sequence(
-            [torch.tensor(one) for one in targets], batch_first=True
-        ),
-        target_lengths=torch.tensor([len(one) for one in targets]),
-    )
+    lengths, target_lengths = (torch.tensor([*map(len, rows)]) for rows in (features, targets))
+    padded = pad_sequence([*features], batch_first=True)
+    tokens = pad_sequence([*map(torch.tensor, targets)], batch_first=True)
+    return Batch(tuple(ids), padded, lengths, tokens, target_lengths)
 
 
 class Utterances(torch.utils.data.Dataset):
-    """Turns cuts into a :class:`Batch`, keeping features in memory where all of them fit.
+    """Turns cuts into a :class:`Batch`.
 
     Args:
-        targets: token numbers of every utterance, by the cut's name.
-        keep: keep what was read.
+        targets: token numbers by the cut's name.
+        keep: whether to keep features in memory.
     """
 
     def __init__(self, targets: Mapping[str, Sequence[int]], *, keep: bool) -> None:
@@ -130,9 +119,9 @@ class Batches:
 
     Args:
         cuts: utterances with features.
-        targets: token numbers of every utterance, by the cut's name.
+        targets: token numbers by the cut's name.
         max_duration: most seconds of speech in a batch, padding included.
-        seed: of the order; None = the cuts' own order, for scoring.
+        seed: of the order; None: the cuts' own order, for scoring.
         rank, world_size: this process and the number of processes that share an epoch.
         num_workers: processes that read ahead where the features do not fit in memory.
         memory_gb: keep features in memory up to this size.
@@ -153,12 +142,8 @@ class Batches:
         self.targets = {cut.id: targets[cut.id] for cut in cuts}
         self._cuts = cuts
         self.total_frames = sum(cut.num_frames for cut in cuts)
-        self._max_duration, self._seed, self._rank, self._world_size = (
-            max_duration,
-            seed,
-            rank,
-            world_size,
-        )
+        self._seed = seed
+        self._shared = dict(max_duration=max_duration, rank=rank, world_size=world_size)
         size = self.total_frames * cuts[0].num_features * 4 / 1e9 / world_size
         fits = size <= memory_gb
         self._num_workers = 0 if fits else num_workers
@@ -182,28 +167,23 @@ class Batches:
         """Every utterance once, for this process alone, in the cuts' order."""
         from lhotse.dataset import SimpleCutSampler
 
-        for cuts in SimpleCutSampler(
-            self._cuts, max_duration=self._max_duration, rank=0, world_size=1
-        ):
-            yield self._utterances[cuts]
+        alone = {**self._shared, "rank": 0, "world_size": 1}
+        yield from (self._utterances[cuts] for cuts in SimpleCutSampler(self._cuts, **alone))
 
     def _sampler(self) -> Any:
         from lhotse.dataset import DynamicBucketingSampler, SimpleCutSampler
 
-        shared = dict(max_duration=self._max_duration, rank=self._rank, world_size=self._world_size)
         if self._seed is None:
-            return SimpleCutSampler(self._cuts, **shared)
+            return SimpleCutSampler(self._cuts, **self._shared)
         seed = derive_seed(self._seed, "batches") % 2**31
-        shuffled = dict(shuffle=True, seed=seed, drop_last=False, **shared)
+        shuffled = dict(shuffle=True, seed=seed, drop_last=False, **self._shared)
         buckets = min(MAX_BUCKETS, len(self._cuts) // CUTS_PER_BUCKET)
         if buckets < 2:
             return SimpleCutSampler(self._cuts, **shuffled)
+        shuffled |= dict(num_buckets=buckets, buffer_size=max(10000, len(self._cuts)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it would rather read cuts lazily; ours are in memory
-            size = max(10000, len(self._cuts))
-            return DynamicBucketingSampler(
-                self._cuts, num_buckets=buckets, buffer_size=size, **shuffled
-            )
+            return DynamicBucketingSampler(self._cuts, **shuffled)
 
 
 def encode_texts(cuts: CutSet, encode: Callable[[str], list[int]]) -> dict[str, list[int]]:
@@ -215,56 +195,47 @@ def encode_texts(cuts: CutSet, encode: Callable[[str], list[int]]) -> dict[str, 
     targets = {}
     for cut in cuts:
         if len(cut.supervisions) != 1 or not (cut.supervisions[0].text or "").strip():
-            raise DataError(
-                cut.id,
-                "one supervision with text",
-                f"{len(cut.supervisions)} supervisions, text {[s.text for s in cut.supervisions]}",
-                "cut the recording at its supervisions, and leave out those without text",
+            found = (
+                f"{len(cut.supervisions)} supervisions, text {[s.text for s in cut.supervisions]}"
             )
+            way_out = "cut the recording at its supervisions, and leave out those without text"
+            raise DataError(cut.id, "one supervision with text", found, way_out)
         targets[cut.id] = encode(cut.supervisions[0].text)
     return targets
 
 
 def drop_unspelled(cuts: CutSet, known: Container[str], *, role: str) -> CutSet:
-    """The cuts whose words are all ``known``, for which there are targets; the others are named in
-    the log.
+    """The cuts whose words are all ``known``; the others are logged.
 
     Raises:
         DataError: none is left.
     """
+    unknown = {}
+    for cut in cuts:
+        words = " ".join(supervision.text or "" for supervision in cut.supervisions).split()
+        if missing := [word for word in words if word not in known]:
+            unknown[cut.id] = " ".join(missing)
+    found = f"in each of {len(unknown)} utterances another"
+    way_out = "prepare the lang folder from this corpus"
+    error = DataError(f"cuts of the role {role!r}", "words that the lexicon has", found, way_out)
+    return _without(cuts, unknown, f"{role}: words that the lexicon lacks", error)
+
+
+def _without(cuts: CutSet, dropped: Mapping[str, str], why: str, error: DataError) -> CutSet:
+    """The cuts but ``dropped`` (id -> details), which are logged; ``error`` if none is left."""
     from lhotse import CutSet
 
-    kept, dropped = [], {}
-    for cut in cuts:
-        unknown = [
-            word
-            for said in cut.supervisions
-            for word in (said.text or "").split()
-            if word not in known
-        ]
-        if unknown:
-            dropped[cut.id] = unknown
-        else:
-            kept.append(cut)
+    kept = [cut for cut in cuts if cut.id not in dropped]
     if dropped:
-        names = " ".join(f"{name} ({' '.join(words)})" for name, words in dropped.items())
-        log.warning(
-            "%s: %d of %d utterances left out, with words that the lexicon lacks: %s",
-            role, len(dropped), len(cuts), names,
-        )  # fmt: skip
+        names = " ".join(f"{id_} ({details})" for id_, details in dropped.items())
+        log.warning("%s: %d of %d utterances left out: %s", why, len(dropped), len(cuts), names)
     if not kept:
-        raise DataError(
-            f"cuts of the role {role!r}",
-            "words that the lexicon has",
-            f"in each of {len(dropped)} utterances another",
-            "prepare the lang folder from this corpus",
-        )
+        raise error
     return CutSet.from_cuts(kept)
 
 
 def needed_frames(targets: Sequence[int]) -> int:
-    """Fewest output frames that CTC can spread ``targets`` over: equal neighbours need a blank
-    between them.
+    """Fewest output frames of a CTC alignment: equal neighbours need a blank between them.
 
     >>> needed_frames([3, 3, 4])
     4
@@ -279,37 +250,20 @@ def drop_unalignable(
     *,
     role: str,
 ) -> CutSet:
-    """The cuts whose tokens fit their output frames; those that do not are named in the log.
+    """The cuts whose tokens fit their output frames; the others are logged.
 
     Args:
-        output_frames: frames of the model's output for a number of input frames.
-        role: what the log calls the cuts.
+        output_frames: input frames -> frames of the model's output.
 
     Raises:
         DataError: none is left.
     """
-    from lhotse import CutSet
-
-    kept, dropped = [], []
-    for cut in cuts:
-        fits = output_frames(cut.num_frames) >= needed_frames(targets[cut.id])
-        (kept if fits else dropped).append(cut)
-    if dropped:
-        names = " ".join(
-            f"{cut.id} ({cut.num_frames} frames, {len(targets[cut.id])} tokens)" for cut in dropped
-        )
-        log.warning(
-            "%s: %d of %d utterances dropped, shorter than their text: %s",
-            role,
-            len(dropped),
-            len(cuts),
-            names,
-        )
-    if not kept:
-        raise DataError(
-            f"cuts of the role {role!r}",
-            "utterances longer than their text",
-            f"{len(dropped)} utterances, all shorter",
-            "use a smaller subsampling, or check that texts belong to their audio",
-        )
-    return CutSet.from_cuts(kept)
+    shorter = {
+        cut.id: f"{cut.num_frames} frames, {len(targets[cut.id])} tokens"
+        for cut in cuts
+        if output_frames(cut.num_frames) < needed_frames(targets[cut.id])
+    }
+    place, expected = f"cuts of the role {role!r}", "utterances longer than their text"
+    way_out = "use a smaller subsampling, or check that texts belong to their audio"
+    error = DataError(place, expected, f"{len(shorter)} utterances, all shorter", way_out)
+    return _without(cuts, shorter, f"{role}: shorter than their text", error)

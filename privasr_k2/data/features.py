@@ -1,11 +1,8 @@
-"""Acoustic features, as Kaldi defines them, through kaldi-native-fbank; stored once in lhotse's
-formats.
+"""Acoustic features by kaldi-native-fbank, stored once in lhotse's formats.
 
-Frames are 25 ms long and 10 ms apart, with Povey's window, no dither, and edges reflected, so that
-S samples give ``(S + shift / 2) // shift`` frames. Samples are floats in [-1, 1] and filters end
-400 Hz below half the
-sampling rate: the features are those of lhotse's ``Fbank`` and icefall's recipes, up to rounding.
-The kind ``sphinx`` is another definition, with as many frames: :mod:`privasr_k2.data.sphinx`.
+Frames are 25 ms long and 10 ms apart, with Povey's window, no dither and reflected edges, so that S
+samples give ``(S + shift / 2) // shift`` frames. Samples are in [-1, 1] and filters end 400 Hz
+below half the sampling rate, as in lhotse's ``Fbank`` and icefall. ``sphinx``: :mod:`.sphinx`.
 """
 
 from __future__ import annotations
@@ -42,9 +39,7 @@ DIMENSIONS = {"fbank": 80, "mfcc": 40, "sphinx": sphinx.NUM_CEPSTRA}
 FRAME_SHIFT = 0.01
 """Seconds."""
 FINE_TICK_POWER = -12
-"""Of features whose scale nobody knows, or is small, as that of Sphinx's cepstra: they are kept to
-1/8192.
-"""
+"""Of features of unknown or small scale, as Sphinx's cepstra: steps of 1/4096."""
 SPEEDS = (0.9, 1.1)
 """Factors of speed perturbation [Ko et al. 2015], besides 1."""
 
@@ -54,10 +49,9 @@ class FeatureConfig(Checked):
     """Section ``features`` of the configuration.
 
     Attributes:
-        kind: ``fbank``, ``mfcc``, ``sphinx``, ``given``, or ``auto``: given where the corpus has
-            features and no audio, otherwise fbank.
+        kind: ``auto`` is ``given`` where the corpus has features and no audio, otherwise ``fbank``.
         speed_perturb: whether train is stored at three speeds.
-        tick_power: values of fbank and mfcc are stored in steps of ``2 ** tick_power``; -15 to -1.
+        tick_power: fbank and mfcc are stored in steps of ``2 ** tick_power``.
         cuts_per_file: utterances stored in one file.
     """
 
@@ -69,21 +63,16 @@ class FeatureConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.kind == "given" and self.speed_perturb:
-            raise ValueError(
-                "speed_perturb must be false with kind=given, which has no audio, got true"
-            )
+            raise ValueError("speed_perturb must be false with kind=given, which has no audio")
 
 
 def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.ndarray:
-    """Features of one signal.
+    """Features of one signal, (T, F) float32, T = (S + shift / 2) // shift with a shift of 10 ms.
 
     Args:
         samples: (S,) floats in [-1, 1].
         sampling_rate: in Hz.
         kind: ``fbank``, ``mfcc`` or ``sphinx``.
-
-    Returns:
-        (T, F) float32, T = (S + shift / 2) // shift with a shift of 10 ms.
 
     Raises:
         ConfigError: another kind.
@@ -91,20 +80,13 @@ def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.
 
     >>> extract(np.zeros(16000, dtype=np.float32), 16000, "fbank").shape
     (100, 80)
-    >>> extract(np.zeros(16000, dtype=np.float32), 16000, "mfcc").shape
-    (100, 40)
     """
     if kind not in DIMENSIONS:
-        raise ConfigError(
-            "kind",
-            " or ".join(DIMENSIONS),
-            repr(kind),
-            "features of another kind come with the corpus",
-        )
+        way_out = "features of another kind come with the corpus"
+        raise ConfigError("kind", " or ".join(DIMENSIONS), repr(kind), way_out)
     if samples.ndim != 1:
-        raise DataError(
-            "samples", "one channel, (S,)", f"an array of shape {samples.shape}", "choose a channel"
-        )
+        found = f"an array of shape {samples.shape}"
+        raise DataError("samples", "one channel, (S,)", found, "choose a channel")
     if kind == "sphinx":
         return sphinx.cepstra(samples, sampling_rate)
     computer = _computer(sampling_rate, kind)
@@ -135,37 +117,29 @@ def _computer(sampling_rate: int, kind: str) -> Any:
 def load_features(cut: Cut) -> np.ndarray:
     """The stored features of a cut, (T, F) float32."""
     if not cut.has_features:
-        raise DataError(
-            cut.id, "a cut with features", "none", "read the cuts from data/feats_<kind>"
-        )
+        way_out = "read the cuts from data/feats_<kind>"
+        raise DataError(cut.id, "a cut with features", "none", way_out)
     return np.asarray(cut.load_features(), dtype=np.float32)
 
 
 def compute(
     in_dir: Path, out_dir: Path, config: FeatureConfig, num_jobs: int = 1
 ) -> dict[str, Any]:
-    """Compute and store the features of all roles of ``in_dir``; return what ``features.yaml``
-    holds.
+    """Store the features of all roles atomically, and return the content of ``features.yaml``.
 
-    ``out_dir`` appears when all is done. The result does not depend on ``num_jobs``.
+    The result does not depend on ``num_jobs``.
 
     Raises:
-        DataError: cuts without audio (or, with ``given``, without features); audio that cannot be
-            decoded.
+        DataError: cuts without audio (or, with ``given``, without features), or undecodable audio.
     """
     there = roles(in_dir)
     if not there:
-        raise DataError(
-            in_dir,
-            "a folder of manifests",
-            "no cuts_<role>.jsonl.gz",
-            "run the stage that prepares the corpus",
-        )
+        way_out = "run the stage that prepares the corpus"
+        raise DataError(in_dir, "a folder of manifests", "no cuts_<role>.jsonl.gz", way_out)
     if config.kind == "auto":
         first = next(iter(load_cuts(in_dir, there[0], lazy=True)))
-        config = replace(
-            config, kind="given" if first.has_features and not first.has_recording else "fbank"
-        )
+        is_given = first.has_features and not first.has_recording
+        config = replace(config, kind="given" if is_given else "fbank")
         log.info("%s features", config.kind)
     dims: set[int] = set()
     shifts: set[float] = set()
@@ -178,12 +152,9 @@ def compute(
             hours = seen["frames"] * max(shifts, default=FRAME_SHIFT) / 3600
             log.info("%s: %d cuts, %.2f h of features", role, seen["cuts"], hours)
         if len(dims) != 1 or len(shifts) != 1:
-            raise DataError(
-                in_dir,
-                "features of one dimension and frame shift",
-                f"dimensions {sorted(dims)}, frame shifts {sorted(shifts)}",
-                "give features of one kind",
-            )
+            expected = "features of one dimension and frame shift"
+            found = f"dimensions {sorted(dims)}, frame shifts {sorted(shifts)}"
+            raise DataError(in_dir, expected, found, "give features of one kind")
         about = {
             **asdict(config),
             "dim": dims.pop(),
@@ -197,7 +168,7 @@ def compute(
 def _counted(
     cuts: Iterable[Cut], seen: Counter[str], dims: set[int], shifts: set[float]
 ) -> Iterator[Cut]:
-    """Hand the cuts on and note what they hold, so that they are gone through once."""
+    """Hand the cuts on and record their frames, dimensions and shifts."""
     for cut in cuts:
         seen.update(cuts=1, frames=cut.features.num_frames)
         dims.add(cut.features.num_features)
@@ -207,16 +178,13 @@ def _counted(
 
 def _sampling_rate(cuts: CutSet) -> int:
     first = next(iter(cuts))
-    return int(
-        first.recording.sampling_rate if first.has_recording else first.features.sampling_rate
-    )
+    data = first.recording if first.has_recording else first.features
+    return int(data.sampling_rate)
 
 
 @contextlib.contextmanager
 def _pool(num_jobs: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Processes, or ``None`` for this one alone. Spawned: a fork of a process with threads may
-    hang.
-    """
+    """Spawned processes (a fork with threads may hang), or ``None`` for this one alone."""
     if num_jobs <= 1:
         yield None
         return
@@ -285,38 +253,28 @@ def _at_speed(cut: Cut, speed: float) -> Cut:
 
 
 def _no_audio(cut: Cut) -> DataError:
+    found, way_out = "text only", "give a corpus with audio"
     if (cut.custom or {}).get("text_only"):
-        way_out = (
-            "have the text spoken (--set speech=synthetic), or run a recipe that needs text only"
-        )
+        way_out = "have the text spoken (--set speech=synthetic), or run a recipe of text only"
     elif cut.has_features:
-        way_out = (
-            "take its own features: --feature given (of the verb: --set kind=given"
-            " speed_perturb=false)"
-        )
-    else:
-        way_out = "give a corpus with audio"
-    return DataError(cut.id, "audio", "features only" if cut.has_features else "text only", way_out)
+        found, way_out = "features only", "take its own features: --feature given"
+        way_out += " (of the verb: --set kind=given speed_perturb=false)"
+    return DataError(cut.id, "audio", found, way_out)
 
 
 def _values(cut: Cut, kind: str) -> np.ndarray:
     if kind == "given":
         if not cut.has_features:
-            raise DataError(
-                cut.id,
-                "features that come with the corpus",
-                "none",
-                "compute them: --feature fbank (of the verb: --set kind=fbank)",
-            )
+            way_out = "compute them: --feature fbank (of the verb: --set kind=fbank)"
+            raise DataError(cut.id, "features that come with the corpus", "none", way_out)
         values = load_features(cut)
     else:
         samples = _samples(cut)
         values = extract(samples, cut.sampling_rate, kind)
     if len(values) == 0 or not np.isfinite(values).all():
         found = "no frame" if len(values) == 0 else "values that are not finite"
-        raise DataError(
-            cut.id, "features of at least one frame, all finite", found, "leave the utterance out"
-        )
+        expected = "features of at least one frame, all finite"
+        raise DataError(cut.id, expected, found, "leave the utterance out")
     return values
 
 
@@ -332,12 +290,8 @@ def _samples(cut: Cut) -> np.ndarray:
     except (AudioLoadingError, DurationMismatchError, soundfile.LibsndfileError, OSError) as error:
         place = cut.recording.sources[0].source
         reason = str(error).strip().splitlines()[0]
-        raise DataError(
-            place,
-            f"the audio of {cut.id}",
-            f"an error: {reason}",
-            "replace the file, or leave it out",
-        ) from error
+        way_out = "replace the file, or leave it out"
+        raise DataError(place, f"the audio of {cut.id}", f"an error: {reason}", way_out) from error
 
 
 def _manifest(cut: Cut, values: np.ndarray, kind: str, storage: tuple[str, str, str]) -> Any:

@@ -1,7 +1,7 @@
 """The manifests of a corpus: reading, writing and checking ``cuts_<role>.jsonl.gz``.
 
-Paths of files inside the data folder stand in them relative to the manifests' folder, so that a
-moved tree still works; paths of the user's own corpus are absolute.
+Paths inside the data folder are relative to the manifests' folder, so that the tree can be moved;
+paths of the user's own corpus are absolute.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privasr_k2.data import problems
 from privasr_k2.data.audio import missing_samples
-from privasr_k2.data.problems import Problem
+from privasr_k2.data.problems import Problem, report
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_jsonl
 
@@ -33,17 +32,15 @@ def cuts_path(folder: Path, role: str) -> Path:
 
 def roles(folder: Path) -> list[str]:
     """The roles that a manifests folder holds, sorted."""
-    return sorted(
-        path.name[len("cuts_") : -len(".jsonl.gz")] for path in folder.glob("cuts_*.jsonl.gz")
-    )
+    names = (path.name for path in folder.glob("cuts_*.jsonl.gz"))
+    return sorted(name.removeprefix("cuts_").removesuffix(".jsonl.gz") for name in names)
 
 
 def load_cuts(folder: Path, role: str, *, lazy: bool = False) -> CutSet:
-    """The cuts of one role, with paths that can be opened from anywhere.
+    """The cuts of one role, with absolute paths.
 
     Args:
         folder: ``data/manifests`` or ``data/feats_<kind>``.
-        role: ``train``, ``adapt``, ``dev``, ``test`` or ``pool``.
         lazy: read again in every pass instead of keeping all in memory (about 4 kB a cut).
 
     Raises:
@@ -54,17 +51,14 @@ def load_cuts(folder: Path, role: str, *, lazy: bool = False) -> CutSet:
     path, folder = cuts_path(folder, role), Path(folder).absolute()
     if not path.is_file():
         there = f"the roles {' '.join(roles(folder))}" if folder.is_dir() else "no such folder"
-        raise DataError(
-            path, f"the cuts of the role {role!r}", there, "run the stage that writes them"
-        )
-    cuts = CutSet.from_jsonl_lazy(path)
-    if lazy:
-        return cuts.map(_Resolve(folder))
-    return CutSet.from_cuts(map(_Resolve(folder), cuts))
+        expected = f"the cuts of the role {role!r}"
+        raise DataError(path, expected, there, "run the stage that writes them")
+    cuts = CutSet.from_jsonl_lazy(path).map(_Resolve(folder))
+    return cuts if lazy else cuts.to_eager()
 
 
 class _Resolve:
-    """Makes relative paths absolute. A class and no closure: data loaders send it to processes."""
+    """Makes relative paths absolute; picklable for data loaders, unlike a closure."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -77,24 +71,18 @@ def save_cuts(cuts: Iterable[Cut], folder: Path, role: str, *, final: Path | Non
     """Write the cuts of one role to ``folder``, a child of the data folder, and return the file.
 
     Args:
-        final: where the folder will stand, not below the data folder: all paths are then relative
-            to it.
+        final: where the folder will stand outside of the data folder; paths are relative to it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path, tree = cuts_path(folder, role), folder.absolute().parent
 
     def shorten(name: str) -> str:
         absolute = Path(name).absolute()
-        if final is not None:
-            return os.path.relpath(absolute, final.absolute())
-        return (
-            os.path.relpath(absolute, folder.absolute())
-            if absolute.is_relative_to(tree)
-            else str(absolute)
-        )
+        if final is None and not absolute.is_relative_to(tree):
+            return str(absolute)
+        return os.path.relpath(absolute, (final or folder).absolute())
 
-    # Not through lhotse's writer, whose gzip header holds the time: the same cuts shall give the
-    # same bytes.
+    # Not by lhotse's writer, whose gzip header holds the time: the same cuts give the same bytes.
     write_jsonl(path, (_with_paths(cut, shorten).to_dict() for cut in cuts))
     return path
 
@@ -109,45 +97,41 @@ def _with_paths(cut: Cut, change: Any) -> Cut:
         ]
         cut = fastcopy(cut, recording=fastcopy(cut.recording, sources=sources))
     if cut.has_features:
-        cut = fastcopy(
-            cut, features=fastcopy(cut.features, storage_path=change(cut.features.storage_path))
-        )
+        path = change(cut.features.storage_path)
+        cut = fastcopy(cut, features=fastcopy(cut.features, storage_path=path))
     return cut
 
 
 def check_cuts(
     cuts_by_role: Mapping[str, CutSet],
-    *,
     sampling_rate: int,
     max_characters_per_second: float = 30.0,
+    *,
     num_jobs: int = 1,
     place: str | Path = "the corpus",
 ) -> None:
-    """Look for everything that would spoil a training or a test, and report it at once.
+    """Report everything that would spoil a training or a test, at once.
 
-    Missing, unreadable or truncated audio; another sampling rate; empty text; text longer than its
-    audio can hold; ids that stand twice; a speaker in two roles; a role without cuts; no training
-    or no test part.
+    Checked are audio (missing, unreadable, truncated, another rate), empty or too dense text,
+    duplicate ids, speakers in two roles, empty roles, and missing train or test.
 
     Args:
         cuts_by_role: as :attr:`Corpus.read` gives them, with normalized text.
-        sampling_rate: that all audio must have, in Hz.
+        sampling_rate: of all audio, in Hz.
         max_characters_per_second: of text, blanks included. Fast speech has about 20.
         num_jobs: threads that look at audio.
-        place: what the message names, for example the corpus folder.
+        place: named in the error, for example the corpus folder.
 
     Raises:
-        DataError: one error with all problems (the first 20 in full and the number of all).
+        DataError: one error with all problems, the first 20 in full.
     """
-    found: list[Problem] = []
-    found += _check_roles(cuts_by_role)
-    found += _check_ids(cuts_by_role)
+    problems = [*_check_roles(cuts_by_role), *_check_ids(cuts_by_role)]
     for role, cuts in cuts_by_role.items():
         for cut in cuts:
-            found += _check_cut(cut, role, sampling_rate, max_characters_per_second)
-    found += _check_audio(cuts_by_role.values(), num_jobs)
+            problems += _check_cut(cut, role, sampling_rate, max_characters_per_second)
+    problems += _check_audio(cuts_by_role.values(), num_jobs)
     way_out = "mend the corpus, or give one without these utterances; then run this stage again"
-    problems.report(found, place=place, way_out=way_out)
+    report(problems, place=place, way_out=way_out)
 
 
 def _check_roles(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
@@ -159,11 +143,8 @@ def _check_roles(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
         for speaker in sorted({cut.supervisions[0].speaker for cut in cuts}):
             first = owner.setdefault(speaker, role)
             if first != role:
-                yield Problem(
-                    f"speaker {speaker}",
-                    "a speaker in one role only",
-                    f"them in {first} and {role}",
-                )
+                found = f"them in {first} and {role}"
+                yield Problem(f"speaker {speaker}", "a speaker in one role only", found)
 
 
 def _check_ids(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
@@ -171,11 +152,8 @@ def _check_ids(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
     for cuts in cuts_by_role.values():
         for cut in cuts:
             if cut.id in first:
-                yield Problem(
-                    _place(cut),
-                    "an id that stands once",
-                    f"{cut.id!r} again, after {first[cut.id]}",
-                )
+                found = f"{cut.id!r} again, after {first[cut.id]}"
+                yield Problem(_place(cut), "an id that stands once", found)
             first.setdefault(cut.id, _place(cut))
 
 
@@ -194,22 +172,14 @@ def _check_cut(
         source = cut.recording.sources[0].source
         yield Problem(source, f"audio of {sampling_rate} Hz", f"{cut.recording.sampling_rate} Hz")
     if len(text) > _GRACE_CHARACTERS + max_characters_per_second * cut.duration:
-        yield Problem(
-            place,
-            f"text that {cut.duration:.2f} s of speech can hold",
-            f"{len(text)} characters in {cut.id}",
-        )
+        expected = f"text that {cut.duration:.2f} s of speech can hold"
+        yield Problem(place, expected, f"{len(text)} characters in {cut.id}")
 
 
 def _check_audio(cut_sets: Iterable[CutSet], num_jobs: int) -> Iterator[Problem]:
-    paths = {
-        source.source: None
-        for cuts in cut_sets
-        for cut in cuts
-        if cut.has_recording
-        for source in cut.recording.sources
-        if source.type == "file"
-    }
+    recordings = (cut.recording for cuts in cut_sets for cut in cuts if cut.has_recording)
+    sources = (source for recording in recordings for source in recording.sources)
+    paths = dict.fromkeys(source.source for source in sources if source.type == "file")
     with ThreadPoolExecutor(max(1, num_jobs)) as pool:
         for path, missing in zip(paths, pool.map(missing_samples, map(Path, paths))):
             if missing is not None:

@@ -1,8 +1,6 @@
-"""Split a corpus by speakers: private speech, public transcribed speech, and a public pool without
-texts.
+"""Split a corpus by speakers: private speech, public transcribed speech, and an untranscribed pool.
 
-No speaker is in two parts. The split is public and does not depend on the speech: speakers are
-named, or drawn by their names and a seed alone.
+No speaker is in two parts. The split is public: speakers are named, or drawn by names and seed.
 """
 
 from __future__ import annotations
@@ -37,8 +35,8 @@ class SplitConfig(Checked):
 
     Args:
         public_speakers: speakers who are public with their texts.
-        pool_speakers: speakers who are in the pool.
-        public_share: share of the speakers in [0, 1), where no other speech is public.
+        pool_speakers: speakers of the pool.
+        public_share: share of the speakers, where no other speech is public.
         pool_share: the same for the pool.
         seed: of the draw.
     """
@@ -52,9 +50,8 @@ class SplitConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.public_share + self.pool_share >= 1:
-            raise ValueError(
-                "public_share and pool_share must leave somebody private, got a sum of 1 or more"
-            )
+            expected = "must leave somebody private"
+            raise ValueError(f"public_share and pool_share {expected}, got a sum of 1 or more")
 
 
 def split_speakers(
@@ -67,8 +64,8 @@ def split_speakers(
         pool: whether other speech is in the pool.
 
     Raises:
-        DataError: a named speaker whom train lacks, or who is named twice; nobody is left for a
-            side.
+        DataError: a named speaker whom train lacks or who is named twice, or a side without
+            speakers.
 
     >>> config = SplitConfig(["a"], [], public_share=0.5, pool_share=0.25, seed=1)
     >>> split = split_speakers("abcdefgh", config, public=False, pool=False)
@@ -77,77 +74,57 @@ def split_speakers(
     """
     names = sorted(set(speakers))
     named = {PUBLIC: sorted(set(config.public_speakers)), POOL: sorted(set(config.pool_speakers))}
-    if unknown := sorted({*named[PUBLIC], *named[POOL]} - set(names)):
-        raise DataError(
-            "public_speakers and pool_speakers", "speakers of train", unknown[0], _WAY_OUT
-        )
+    place, either = "public_speakers and pool_speakers", {*named[PUBLIC], *named[POOL]}
+    if unknown := sorted(either - set(names)):
+        raise DataError(place, "speakers of train", unknown[0], _WAY_OUT)
     if both := sorted(set(named[PUBLIC]) & set(named[POOL])):
-        raise DataError(
-            "public_speakers and pool_speakers", "a speaker in one of them", both[0], _WAY_OUT
-        )
-    rest = [name for name in names if name not in {*named[PUBLIC], *named[POOL]}]
+        raise DataError(place, "a speaker in one of them", both[0], _WAY_OUT)
+    rest = [name for name in names if name not in either]
     order = [rest[place] for place in stream(config.seed, "sides").permutation(len(rest))]
-    for side, elsewhere, share in (
-        (PUBLIC, public, config.public_share),
-        (POOL, pool, config.pool_share),
-    ):
+    wanted = ((PUBLIC, public, config.public_share), (POOL, pool, config.pool_share))
+    for side, elsewhere, share in wanted:
         if not named[side] and not elsewhere:
             taken = math.ceil(share * len(names))
             named[side], order = sorted(order[:taken]), order[taken:]
             if not named[side]:
-                raise DataError(
-                    f"the {side} side",
-                    "a speaker at least",
-                    "none",
-                    f"set {side}_share, or name some",
-                )
+                way_out = f"set {side}_share, or name some"
+                raise DataError(f"the {side} side", "a speaker at least", "none", way_out)
     if not order:
-        raise DataError(
-            "the private side", "a speaker at least", "none", "leave some of train to it"
-        )
+        way_out = "leave some of train to it"
+        raise DataError("the private side", "a speaker at least", "none", way_out)
     return {PRIVATE: sorted(order), **named}
 
 
 def split_speech(
     feats: Path, folder: Path, config: SplitConfig, *, public_feats: Path | None
 ) -> dict[str, list[str]]:
-    """Write features folders ``private/``, ``public/`` and ``pool/``, and ``sides.json``; all or
-    nothing.
+    """Write features folders ``private/``, ``public/``, ``pool/`` and ``sides.json`` atomically.
 
     Private and public have the roles ``train`` and ``dev`` (the corpus's, which is public); the
-    pool has the role ``pool``, without texts and at one speed.
+    pool has the role ``pool``, without texts and at one speed. Returns the speakers of each side.
 
     Args:
         feats: the corpus: train, dev, and perhaps a pool of its own, which is public.
         public_feats: another corpus, whose train is public with its texts.
 
-    Returns:
-        the speakers of each side.
-
     Raises:
         DataError: a side without speakers, a speaker on two sides or also in dev or test, a
-            duplicate utterance, or features of two forms.
+            duplicate utterance, or features of two kinds.
     """
-    from lhotse import CutSet
-
     train, dev = load_cuts(feats, "train"), load_cuts(feats, "dev")
-    own_pool = (
-        load_cuts(feats, "pool") if cuts_path(feats, "pool").is_file() else CutSet.from_cuts([])
-    )
-    other = CutSet.from_cuts([])
+    own_pool = [*load_cuts(feats, "pool")] if cuts_path(feats, "pool").is_file() else []
+    other: list[Cut] = []
     if public_feats is not None:
         _check_form(feats, public_feats)
-        other = load_cuts(public_feats, "train")
-    sides = split_speakers(
-        map(_speaker, train), config, public=bool(len(other)), pool=bool(len(own_pool))
-    )
+        other += load_cuts(public_feats, "train")
+    given = dict(public=bool(other), pool=bool(own_pool))
+    sides = split_speakers(map(_speaker, train), config, **given)
     side_of = {name: side for side, names in sides.items() for name in names}
-    cuts: dict[str, list[Cut]] = {PRIVATE: [], PUBLIC: [*other], POOL: [*own_pool]}
+    cuts: dict[str, list[Cut]] = {PRIVATE: [], PUBLIC: other, POOL: own_pool}
     for cut in train:
         cuts[side_of[_speaker(cut)]].append(cut)
-    cuts[POOL] = [
-        _without_text(cut) for cut in cuts[POOL] if "original_id" not in (cut.custom or {})
-    ]
+    unperturbed = (cut for cut in cuts[POOL] if "original_id" not in (cut.custom or {}))
+    cuts[POOL] = [*map(_without_text, unperturbed)]
     test = load_cuts(feats, "test", lazy=True) if cuts_path(feats, "test").is_file() else ()
     _check_people(feats, {**cuts, "dev": dev, "test": test})
     summary: dict[str, Any] = {
@@ -165,52 +142,43 @@ def split_speech(
                 save_cuts(dev, here, "dev", final=final)
             if (feats / _ABOUT).is_file():
                 shutil.copyfile(feats / _ABOUT, here / _ABOUT)
-        write_json(
-            temporary / FILE, {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **summary}
-        )
-    return {side: about["speakers"] for side, about in summary.items()}
+        about = {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **summary}
+        write_json(temporary / FILE, about)
+    return {side: of_side["speakers"] for side, of_side in summary.items()}
 
 
 def _speaker(cut: Cut) -> str:
     speaker = cut.supervisions[0].speaker
     if not speaker:
-        raise DataError(
-            cut.id, "a speaker", "none", "name the speakers: sides are dealt out by people"
-        )
+        way_out = "name the speakers: sides are dealt out by people"
+        raise DataError(cut.id, "a speaker", "none", way_out)
     return str(speaker)
 
 
 def _without_text(cut: Cut) -> Cut:
     from lhotse.utils import fastcopy
 
-    return fastcopy(
-        cut, supervisions=[fastcopy(one, text="", custom=None) for one in cut.supervisions]
-    )
+    silent = [fastcopy(supervision, text="", custom=None) for supervision in cut.supervisions]
+    return fastcopy(cut, supervisions=silent)
 
 
 def _check_form(feats: Path, public: Path) -> None:
     """Refuse features that models of the other corpus cannot read."""
-    forms = []
-    for folder in (feats, public):
-        about = read_yaml(folder / _ABOUT)
-        forms.append((about["dim"], about["frame_shift"]))
+    both = (read_yaml(folder / _ABOUT) for folder in (feats, public))
+    forms = [(about["dim"], about["frame_shift"]) for about in both]
     if forms[0] != forms[1]:
-        raise DataError(
-            public / _ABOUT,
-            f"{forms[0][0]} features each {forms[0][1]} s, as the private corpus has",
-            f"{forms[1][0]} each {forms[1][1]} s",
-            "compute both with one kind: --feature and --public-feature",
-        )
+        expected = f"{forms[0][0]} features each {forms[0][1]} s, as the private corpus has"
+        way_out = "compute both with one kind: --feature and --public-feature"
+        raise DataError(public / _ABOUT, expected, f"{forms[1][0]} each {forms[1][1]} s", way_out)
 
 
 def _check_people(feats: Path, cuts: Mapping[str, Iterable[Cut] | CutSet]) -> None:
-    owner: dict[str, str] = {}
+    owners: dict[str, str] = {}
     ids: dict[str, str] = {}
     for side, of_side in cuts.items():
         for cut in of_side:
-            first = owner.setdefault(_speaker(cut), side)
-            if first != side:
-                found = f"{_speaker(cut)} in {first} and {side}"
+            if (owner := owners.setdefault(_speaker(cut), side)) != side:
+                found = f"{_speaker(cut)} in {owner} and {side}"
                 raise DataError(feats, "a person on one side only", found, _WAY_OUT)
             if cut.id in ids:
                 found = f"{cut.id} in {ids[cut.id]} and {side}"

@@ -1,10 +1,8 @@
-"""The 13 cepstra of CMU Sphinx's front end, so that audio can join a corpus that has only those, as
-AN4.
+"""The 13 cepstra of CMU Sphinx's front end, for corpora that come with only those, as AN4.
 
-It is the front end of SphinxTrain and Sphinx-3: ``-transform legacy -nfilt 40 -lowerf 130 -upperf
-6800`` at 16 kHz, no dither, no liftering, energies of 16-bit samples. Its window, filters,
-logarithm and scale are neither HTK's nor Kaldi's, and later models of Sphinx have another
-transform.
+The front end of SphinxTrain and Sphinx-3: ``-transform legacy -nfilt 40 -lowerf 130 -upperf 6800``
+at 16 kHz, no dither, no liftering, 16-bit scale. Window, filters, logarithm and scale differ from
+HTK's and Kaldi's.
 """
 
 from __future__ import annotations
@@ -31,45 +29,32 @@ _FRAMES_AT_ONCE = 10000
 
 
 def cepstra(samples: np.ndarray, sampling_rate: int) -> np.ndarray:
-    """Mel cepstra as CMU Sphinx computes them.
+    """Mel cepstra as CMU Sphinx computes them: (S,) floats in [-1, 1] to (T, 13) float32.
 
-    Frame t sees the samples 160 t to 160 t + 409. Sphinx ends with the first frame that reaches
-    beyond the signal; here one or two more follow, of what is left and zeros, so that an utterance
-    has as many frames as with every other kind of features.
-
-    Args:
-        samples: (S,) floats in [-1, 1].
-        sampling_rate: 16000 Hz, for which the window and the filters are defined.
-
-    Returns:
-        (T, 13) float32, T = (S + 80) // 160.
+    Frame t sees the samples 160 t to 160 t + 409. T = (S + 80) // 160 as for other features: one or
+    two frames more than Sphinx, padded with zeros.
 
     Raises:
-        DataError: another sampling rate.
+        DataError: another sampling rate than 16000 Hz.
 
     >>> silence = cepstra(np.zeros(1600, dtype=np.float32), 16000)
     >>> silence.shape, round(float(silence[0, 0]), 3)
     ((10, 13), -9.095)
     """
     if sampling_rate != SAMPLING_RATE:
-        raise DataError(
-            "features of kind=sphinx",
-            f"audio of {SAMPLING_RATE} Hz",
-            f"{sampling_rate} Hz",
-            "resample it, or choose kind=fbank or kind=mfcc",
-        )
+        place, way_out = "features of kind=sphinx", "resample it, or choose kind=fbank or kind=mfcc"
+        raise DataError(place, f"audio of {SAMPLING_RATE} Hz", f"{sampling_rate} Hz", way_out)
     num_frames = (len(samples) + _SHIFT // 2) // _SHIFT
     signal = samples.astype(np.float64) * _FULL_SCALE
     # Before the zeros are appended: in Sphinx, too, they do not take part in the pre-emphasis.
     signal[1:] -= _PRE_EMPHASIS * signal[:-1]
-    frames = np.lib.stride_tricks.sliding_window_view(np.pad(signal, (0, _WINDOW)), _WINDOW)[
-        ::_SHIFT
-    ]
-    made = np.empty((num_frames, NUM_CEPSTRA), dtype=np.float32)
+    padded = np.pad(signal, (0, _WINDOW))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::_SHIFT]
+    values = np.empty((num_frames, NUM_CEPSTRA), dtype=np.float32)
     for start in range(0, num_frames, _FRAMES_AT_ONCE):
         block = slice(start, min(start + _FRAMES_AT_ONCE, num_frames))
-        made[block] = _cepstra_of_frames(frames[block])
-    return made
+        values[block] = _cepstra_of_frames(frames[block])
+    return values
 
 
 def _cepstra_of_frames(frames: np.ndarray) -> np.ndarray:
@@ -91,8 +76,7 @@ def _bases() -> tuple[np.ndarray, np.ndarray]:
     frequencies = spacing * np.arange(_FFT // 2 + 1)[:, None]
     rising, falling = (frequencies - low) / (centre - low), (high - frequencies) / (high - centre)
     filters = np.maximum(0, np.minimum(rising, falling)) * 2 / (high - low)
-    # Sphinx's first transform: a mean over the filters, of which the lowest counts half; not
-    # orthonormal.
+    # Sphinx's first transform, not orthonormal: a mean where the lowest filter counts half.
     cosines = np.cos(np.pi / _FILTERS * np.outer(np.arange(_FILTERS) + 0.5, np.arange(NUM_CEPSTRA)))
     cosines /= _FILTERS
     cosines[0] /= 2

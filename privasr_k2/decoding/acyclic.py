@@ -1,6 +1,4 @@
-"""Graphs without cycles as arrays: levels, best paths, and what leads nowhere. Loops go over levels
-only.
-"""
+"""Acyclic graphs as arrays: levels, best paths and reachability, with loops over levels only."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from privasr_k2.ragged import rows_of, splits_of
 
 
 def grouped(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """The different values (M,) of 0 or more, ascending, and where each stands.
+    """The different values (M,) of 0 or more, ascending, each with its positions.
 
     >>> [(value, where.tolist()) for value, where in grouped(np.array([2, 0, 2]))]
     [(0, [1]), (2, [0, 2])]
@@ -26,12 +24,7 @@ def grouped(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 @dataclass(frozen=True, eq=False)
 class Dag:
-    """Arcs between states, without cycles.
-
-    Attributes:
-        num_states: S.
-        sources, targets: (A,) states, in any order.
-    """
+    """``num_states`` states and arcs (A,) between them, in any order and without cycles."""
 
     num_states: int
     sources: np.ndarray
@@ -74,9 +67,7 @@ class Dag:
         return np.split(order, splits_of(of_arc[order], int(self.levels.max(initial=0)) + 1)[1:-1])
 
     def best_from(self, start: int, scores: np.ndarray) -> np.ndarray:
-        """(S,) the best sum of ``scores`` (A,) on a path from ``start``; -inf where there is
-        none.
-        """
+        """(S,) the best sum of ``scores`` (A,) on a path from ``start``; -inf without one."""
         best = np.full(self.num_states, -np.inf)
         best[start] = 0.0
         for arcs in self.by_level(self.sources):
@@ -84,9 +75,7 @@ class Dag:
         return best
 
     def best_to(self, final: int | np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """(S,) the best sum of ``scores`` (A,) on a path to ``final``, one or several; -inf where
-        none is.
-        """
+        """(S,) the best sum of ``scores`` (A,) on a path to ``final`` states; -inf without one."""
         best = np.full(self.num_states, -np.inf)
         best[final] = 0.0
         for arcs in reversed(self.by_level(self.sources)):

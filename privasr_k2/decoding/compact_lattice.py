@@ -1,19 +1,10 @@
-"""From a lattice of tokens to a compact word lattice: every word sequence once, with its best
-alignment.
+"""From a lattice of tokens to a compact word lattice: every word sequence once, best alignment.
 
-Two steps, both in the tropical semiring and exact within a beam:
-
-1. Epsilon removal. Word arcs are joined by the best way through the arcs without words between
-   them.
-2. Determinization by subsets [Mohri 1997, Finite-state transducers in language and speech
-   processing]. A state stands for all alignments of the words so far: pairs of a state of step 1
-   and its residual cost. Kaldi keeps the two scores of a lattice in one semiring, so that
-   determinization by their sum carries both [Povey et al. 2012, Generating exact lattices in the
-   WFST framework]; so do the residuals here: cost, acoustic score, LM score. Sums along a path are
-   then the scores of the best alignment of its words.
-
-Costs are relative to the best path through a state (``WordLattice.costs``), so that nothing within
-the beam is cut. What is left may hold sequences beyond it, not always with their best alignment.
+Both steps are exact within a beam, in the tropical semiring: epsilon removal, then determinization
+by subsets [Mohri 1997, Finite-state transducers in language and speech processing]. Residuals carry
+cost, acoustic and LM score [Povey et al. 2012, Generating exact lattices in the WFST framework].
+Costs are relative to the best path through a state (``WordLattice.costs``). Sequences beyond the
+beam may remain, at worse alignments.
 """
 
 from __future__ import annotations
@@ -25,14 +16,13 @@ import numpy as np
 
 from privasr_k2.decoding.acyclic import Dag, grouped
 from privasr_k2.decoding.word_lattices import WordLattice
-from privasr_k2.ragged import items_of, splits_of
+from privasr_k2.ragged import Columns, items_of, splits_of
 
 # Residuals that differ by less are the same; beams are widened by it.
 _DELTA = 2.0**-16
 # Ways without words, for each state that is allowed: what step 1 may take.
 _WAYS = 100
 _ODD = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
-_FIELDS = ("sources", "targets", "words", "costs", "scores")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +30,7 @@ class CompactLattice:
     """A deterministic lattice of words; fields as in :class:`privasr_k2.decoding.lattices.Lattice`.
 
     Attributes:
-        frames: (S,) int64, where the best alignment of the words so far ends.
+        frames: (S,) int64, the end of the best alignment of the words up to a state.
     """
 
     frames: np.ndarray
@@ -52,7 +42,7 @@ class CompactLattice:
 
 
 @dataclass(frozen=True, eq=False)
-class _Arcs:
+class _Arcs(Columns):
     """Arcs with costs (M,) and scores (M, 2), acoustic and LM's."""
 
     sources: np.ndarray
@@ -60,10 +50,6 @@ class _Arcs:
     words: np.ndarray
     costs: np.ndarray
     scores: np.ndarray
-
-    def take(self, which: np.ndarray) -> _Arcs:
-        """Some of the arcs."""
-        return _Arcs(*(getattr(self, name)[which] for name in _FIELDS))
 
     def after(self, sources: np.ndarray, costs: np.ndarray, scores: np.ndarray) -> _Arcs:
         """The same arcs with a way from ``sources`` before them."""
@@ -78,32 +64,22 @@ def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compac
         max_states: ``None`` = any number.
 
     Returns:
-        ``None`` where that takes more than ``max_states`` states, or work out of all proportion to
-        them.
+        ``None`` where it takes more than ``max_states`` states, or 100 times as many silent paths.
     """
     arcs, frames, final = _single_words(lattice, beam + _DELTA)
-    without_epsilons = _without_epsilons(
-        arcs, final, beam + _DELTA, None if max_states is None else _WAYS * max_states
-    )
+    max_ways = None if max_states is None else _WAYS * max_states
+    without_epsilons = _without_epsilons(arcs, final, beam + _DELTA, max_ways)
     if without_epsilons is None:
         return None
     anchors, words = without_epsilons
-    return _deterministic(
-        words, np.append(frames[anchors], frames[final]), beam + _DELTA, max_states
-    )
+    frames = np.append(frames[anchors], frames[final])
+    return _deterministic(words, frames, beam + _DELTA, max_states)
 
 
 def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray, int]:
-    """The arcs within the beam, with one word or none (0) each; the frame of every state; the final
-    state.
-
-    An arc with several words becomes a chain, of which the first has all of the scores.
-    """
+    """Arcs within the beam with at most one word each, the frames of states, the final state."""
     kept = np.flatnonzero(lattice.excess <= beam)
-    sources, targets = (
-        lattice.sources[kept].astype(np.int64),
-        lattice.targets[kept].astype(np.int64),
-    )
+    sources, targets = (ends[kept].astype(np.int64) for ends in (lattice.sources, lattice.targets))
     frames = Dag(lattice.final + 1, sources, targets).levels
     into_final = targets == lattice.final
     if into_final.any() and (lattice.labels[kept[into_final]] < 0).all():
@@ -117,18 +93,14 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
     first = np.cumsum(links) - links
     is_first = np.arange(len(arc)) == first[arc]
     is_last = np.append(is_first[1:], True)[: len(arc)]
-    between = (
-        lattice.final + 1 + np.cumsum(~is_last) - 1
-    )  # the state behind each link that is not the last
+    between = lattice.final + np.cumsum(~is_last)  # the state behind each link that is not the last
     ends = np.where(is_last, targets[arc], between)
     starts = np.where(is_first, sources[arc], np.roll(ends, 1))
     words = np.zeros(len(arc), dtype=np.int64)
     words[np.repeat(counts, links) > 0] = link_words
     costs = np.where(is_first, lattice.costs[kept][arc], 0.0)
-    scores = (
-        np.stack((lattice.am_scores[kept], lattice.lm_scores[kept]), axis=1)[arc]
-        * is_first[:, None]
-    )
+    scores = np.stack((lattice.am_scores[kept], lattice.lm_scores[kept]), axis=1)[arc]
+    scores = scores * is_first[:, None]
     frames = np.concatenate((frames, frames[targets[arc[~is_last]]]))
     return _Arcs(starts, ends, words, costs, scores), frames, lattice.final
 
@@ -136,13 +108,7 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
 def _without_epsilons(
     arcs: _Arcs, final: int, beam: float, max_ways: int | None
 ) -> tuple[np.ndarray, _Arcs] | None:
-    """Anchors, the states that stand behind a word, and the arcs between them.
-
-    Returns:
-        (R,) the states that the numbers 0 to R - 1 stand for, the first one the start; and arcs,
-        sorted by source, of which those with the word 0 lead to R: the end of the sentence.
-        ``None`` where more than ``max_ways`` ways without words start in anchors.
-    """
+    """(R,) states behind a word, the start first, and the arcs between them; state R is the end."""
     dag = Dag(max(final, int(arcs.targets.max(initial=0))) + 1, arcs.sources, arcs.targets)
     levels, (starts, order) = dag.levels, dag.leaving
     come = -dag.best_from(0, -arcs.costs)
@@ -158,42 +124,33 @@ def _without_epsilons(
     for here_arcs in reached:
         if not here_arcs:
             continue
-        now = _best(_joined(here_arcs))
+        now = _best(_Arcs.joined(here_arcs))
         here_arcs.clear()
         num_ways += len(now.targets)
         if max_ways is not None and num_ways > max_ways:
             return None
         at, leaving = items_of(starts, now.targets)
-        through = arcs.take(order[leaving]).after(now.sources[at], now.costs[at], now.scores[at])
-        through = through.take(come[anchors[through.sources]] + through.costs <= beam)
+        through = arcs[order[leaving]].after(now.sources[at], now.costs[at], now.scores[at])
+        through = through[come[anchors[through.sources]] + through.costs <= beam]
         silent = np.flatnonzero(through.words == 0)
         for later, here in grouped(levels[through.targets[silent]]):
-            reached[later].append(through.take(silent[here]))
-        with_words, ended = through.take(through.words > 0), now.take(now.targets == final)
+            reached[later].append(through[silent[here]])
+        with_words, ended = through[through.words > 0], now[now.targets == final]
         ways.append(replace(with_words, targets=number[with_words.targets]))
         ways.append(replace(ended, targets=np.full(len(ended.targets), len(anchors))))
-    return anchors, _best(_joined(ways))
+    return anchors, _best(_Arcs.joined(ways))
 
 
 def _deterministic(
     arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int | None
 ) -> CompactLattice | None:
-    """Subsets of the states of ``arcs``, level by level.
-
-    Args:
-        arcs: sorted by source, from 0 to the last state.
-        frames: (R + 1,) of these states.
-    """
+    """Subsets of the R + 1 states of sorted ``arcs``, level by level."""
     final = len(frames) - 1
-    levels, starts = (
-        Dag(final + 1, arcs.sources, arcs.targets).levels,
-        splits_of(arcs.sources, final + 1),
-    )
+    levels = Dag(final + 1, arcs.sources, arcs.targets).levels
+    starts = splits_of(arcs.sources, final + 1)
     # What waits for a level: arcs, the best total up to their ends, and the members of the subsets
     # there.
-    waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [
-        [] for _ in range(int(levels.max()) + 1)
-    ]
+    waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [[] for _ in range(levels.max() + 1)]
     initial = _zeros(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     waiting[0].append((replace(initial, sources=initial.sources - 1), np.zeros(1), initial))
     taken, ends, num_states, last = [], [], 0, 0
@@ -202,10 +159,8 @@ def _deterministic(
             continue
         into, totals, members = _side_by_side(at_this_level)
         at_this_level.clear()
-        _, first, state = np.unique(
-            _digests(members, len(totals)), return_index=True, return_inverse=True
-        )
-        state = state.reshape(-1)  # numpy 2.0 gives it another shape
+        digests = _digests(members, len(totals))
+        _, first, state = np.unique(digests, return_index=True, return_inverse=True)
         come = np.full(len(first), np.inf)
         np.minimum.at(come, state, totals)
         taken.append(replace(into, targets=num_states + state))
@@ -219,36 +174,28 @@ def _deterministic(
         if (members.targets == final).any():
             last = num_states + int(subset[members.targets == final][0])
         at, leaving = items_of(starts, members.targets)
-        onward = arcs.take(leaving).after(subset[at], members.costs[at], members.scores[at])
-        onward = _best(onward.take(come[onward.sources] + onward.costs <= beam))
+        onward = arcs[leaving].after(subset[at], members.costs[at], members.scores[at])
+        onward = _best(onward[come[onward.sources] + onward.costs <= beam])
         out, away = _subsets(onward)
         at_level = np.full(len(out.sources), len(levels))
         np.minimum.at(at_level, away.sources, levels[away.targets])
         totals = come[out.sources] + out.costs
         out = replace(out, sources=num_states + out.sources)
         for later, here in grouped(at_level):
-            waiting[later].append((out.take(here), totals[here], _of_arcs(away, here, len(totals))))
+            waiting[later].append((out[here], totals[here], _of_arcs(away, here, len(totals))))
         num_states += len(first)
         if max_states is not None and num_states > max_states:
             return None
-    determinized = _joined(taken)
-    return _trimmed(determinized.take(determinized.sources >= 0), np.concatenate(ends), last)
+    determinized = _Arcs.joined(taken)
+    return _trimmed(determinized[determinized.sources >= 0], np.concatenate(ends), last)
 
 
 def _subsets(onward: _Arcs) -> tuple[_Arcs, _Arcs]:
-    """One arc for each source and word, with the best cost, and the members of the subset that it
-    leads to.
-
-    Args:
-        onward: sorted by source, word and target.
-
-    Returns:
-        arcs, and members: ``sources`` are numbers of these arcs, costs and scores are residuals.
-    """
+    """The best arc for each source and word, and its members; ``onward`` is sorted by these."""
     same = (onward.sources[1:] == onward.sources[:-1]) & (onward.words[1:] == onward.words[:-1])
     arc = np.cumsum(np.append(True, ~same)[: len(onward.words)]) - 1
     order = np.lexsort((onward.costs, arc))
-    best = onward.take(order[np.flatnonzero(np.diff(arc[order], prepend=-1))])
+    best = onward[order[np.flatnonzero(np.diff(arc[order], prepend=-1))]]
     costs, scores = onward.costs - best.costs[arc], onward.scores - best.scores[arc]
     return best, replace(onward, sources=arc, costs=costs, scores=scores)
 
@@ -269,12 +216,11 @@ def _trimmed(arcs: _Arcs, frames: np.ndarray, final: int) -> CompactLattice:
     """Without what does not lead to the final state, which becomes the last."""
     dag = Dag(len(frames), arcs.sources, arcs.targets)
     leads = np.isfinite(dag.best_to(final, np.zeros(len(arcs.words))))
-    number, arcs = np.cumsum(leads) - 1, arcs.take(leads[arcs.targets])
-    arcs = arcs.take(np.lexsort((arcs.words, arcs.sources)))
+    number, arcs = np.cumsum(leads) - 1, arcs[leads[arcs.targets]]
+    arcs = arcs[np.lexsort((arcs.words, arcs.sources))]
     sources, targets = number[arcs.sources], number[arcs.targets]
-    return CompactLattice(
-        frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1]
-    )
+    am_scores, lm_scores = arcs.scores.T
+    return CompactLattice(frames[leads], sources, targets, arcs.words, am_scores, lm_scores)
 
 
 def _zeros(sources: np.ndarray, targets: np.ndarray) -> _Arcs:
@@ -284,22 +230,18 @@ def _zeros(sources: np.ndarray, targets: np.ndarray) -> _Arcs:
 
 
 def _best(arcs: _Arcs) -> _Arcs:
-    """Of arcs with the same source, word and target the best; sorted by these."""
+    """The best arc for each source, word and target, sorted by these."""
     words, targets = (int(values.max(initial=0)) + 1 for values in (arcs.words, arcs.targets))
     key = (arcs.sources * words + arcs.words) * targets + arcs.targets
     order = np.lexsort((arcs.costs, key))
-    return arcs.take(order[np.flatnonzero(np.diff(key[order], prepend=-1))])
-
-
-def _joined(parts: Sequence[_Arcs]) -> _Arcs:
-    return _Arcs(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
+    return arcs[order[np.flatnonzero(np.diff(key[order], prepend=-1))]]
 
 
 def _of_arcs(members: _Arcs, chosen: np.ndarray, num: int) -> _Arcs:
-    """The members of some of ``num`` arcs, which are numbered anew in the order of ``chosen``."""
+    """The members of some of ``num`` arcs, renumbered in the order of ``chosen``."""
     number = np.full(num, -1)
     number[chosen] = np.arange(len(chosen))
-    members = members.take(number[members.sources] >= 0)
+    members = members[number[members.sources] >= 0]
     return replace(members, sources=number[members.sources])
 
 
@@ -309,8 +251,5 @@ def _side_by_side(
     """Arcs, totals and members of several parts, the arcs numbered through."""
     offsets = np.cumsum([0, *(len(totals) for _, totals, _ in parts)])
     members = [replace(m, sources=m.sources + offset) for (_, _, m), offset in zip(parts, offsets)]
-    return (
-        _joined([a for a, _, _ in parts]),
-        np.concatenate([t for _, t, _ in parts]),
-        _joined(members),
-    )
+    into, totals, _ = zip(*parts)
+    return _Arcs.joined(into), np.concatenate(totals), _Arcs.joined(members)

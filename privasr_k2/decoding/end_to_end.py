@@ -12,7 +12,7 @@ from annotated_types import Le, MinLen
 
 from privasr_k2.constraints import Count, Natural, Positive
 from privasr_k2.decoding.hyps import Hyp, Record
-from privasr_k2.decoding.jobs import ShareConfig, recognized
+from privasr_k2.decoding.jobs import ShareConfig, facts_of, recognized
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lexicon import WORD_START
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
@@ -32,12 +32,11 @@ class EndToEndConfig(ShareConfig):
 
     Args:
         head: of a folder of heads the one that decodes, from 1; 0 for a whole model.
-        beam: prefixes of an utterance that are read on; 1 = greedy.
-        num_paths: token sequences of an utterance that are kept, at most.
-        tokens_per_second: no hypothesis has more tokens.
+        beam: prefixes of the beam search; 1 = greedy.
+        num_paths: most token sequences of an utterance.
+        tokens_per_second: bound on the length of hypotheses.
         ctc_weight: of CTC in a hybrid model's scores, up to 1; below 0 the model's own.
-        insertion_penalties: the grid: natural log, each word costs so much when the best of a list
-            is chosen.
+        insertion_penalties: the grid: natural log, the cost of a word when the best is chosen.
     """
 
     head: Natural
@@ -49,18 +48,14 @@ class EndToEndConfig(ShareConfig):
 
 
 def prepare(model: Recognizer, folder: Path, config: EndToEndConfig) -> None:
-    """Give a model its weight of CTC, and refuse one whose tokens make no words.
+    """Set a model's weight of CTC.
 
     Raises:
         DataError: no token begins a word: phones need a graph.
     """
     if model.tokens is None or not any(token.startswith(WORD_START) for token in model.tokens):
-        raise DataError(
-            folder,
-            f"tokens that begin words with {WORD_START}",
-            "none",
-            "train with --units char or bpe_N, or decode with a graph",
-        )
+        expected = f"tokens that begin words with {WORD_START}"
+        raise DataError(folder, expected, "none", "train with --units char or bpe_N")
     if config.ctc_weight >= 0 and hasattr(model, "ctc_weight"):
         model.ctc_weight = config.ctc_weight
 
@@ -77,14 +72,7 @@ def join_tokens(tokens: Sequence[str]) -> str:
 def decode_e2e(
     model: Recognizer, cuts: CutSet, config: EndToEndConfig, device: str
 ) -> Iterator[tuple[Record, NbestList]]:
-    """The records and lists of this job's cuts, the longest first.
-
-    Args:
-        model: checked by :func:`prepare`.
-        cuts: those of the role, with features.
-        config: this job's share, and the search.
-        device: where the model is.
-    """
+    """The records and lists of this job's cuts, the longest first, for a prepared model."""
     import torch
 
     from privasr_k2.am.sequence import nbest
@@ -93,43 +81,36 @@ def decode_e2e(
         features: torch.Tensor, lengths: torch.Tensor, batch: Sequence[Cut]
     ) -> list[list[Found] | None]:
         longest = [int(np.ceil(cut.duration * config.tokens_per_second)) for cut in batch]
-        lists = nbest(
-            model,
-            features,
-            lengths,
-            torch.tensor(longest),
-            beam=config.beam,
-            num_paths=config.num_paths,
-        )
+        beams = {"beam": config.beam, "num_paths": config.num_paths}
+        lists = nbest(model, features, lengths, torch.tensor(longest), **beams)
         return [texts_of or None for texts_of in lists]
 
     for cut, texts_of in recognized(recognize, cuts, config, device):
-        supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
-        about = (cut.id, part, supervision.speaker or "", supervision.text or "", texts_of is None)
+        facts = *facts_of(cut), texts_of is None
         texts = in_words(texts_of or (), model.tokens or ())
         hyps = tuple(best_hyp(texts, penalty) for penalty in config.insertion_penalties)
         ranked = tuple(Hypothesis(rank, *fields, {}) for rank, fields in enumerate(texts, start=1))
-        yield Record(*about, hyps), NbestList(*about, ranked)
+        yield Record(*facts, hyps), NbestList(*facts, ranked)
 
 
-def in_words(found: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:
-    """Words and scores of token sequences, the best first; spellings of the same words are added
-    up.
-    """
+def in_words(sequences: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:
+    """Words and scores, the best first; probabilities of spellings of the same words are summed."""
     scores: dict[str, float] = {}
-    for sequence, score in found:
+    for sequence, score in sequences:
         words = join_tokens([tokens[token] for token in sequence])
         scores[words] = float(np.logaddexp(scores[words], score)) if words in scores else score
     return sorted(scores.items(), key=lambda item: -item[1])
 
 
 def best_hyp(texts: Sequence[tuple[str, float]], insertion_penalty: float) -> Hyp:
-    """The best of a list where every word costs something; no words where the list is empty.
+    """The best of a list at an insertion penalty; no words for an empty list.
 
     >>> best_hyp([("a", -1.0), ("a b", -1.5)], -1.0).words
     'a b'
     """
-    words, score = max(
-        texts, key=lambda one: one[1] - insertion_penalty * len(one[0].split()), default=("", 0.0)
-    )
+
+    def total(text: tuple[str, float]) -> float:
+        return text[1] - insertion_penalty * len(text[0].split())
+
+    words, score = max(texts, key=total, default=("", 0.0))
     return Hyp(0.0, insertion_penalty, words, score, 0.0)

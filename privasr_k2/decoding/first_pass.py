@@ -1,12 +1,11 @@
-"""The first pass with k2: pruned search in HLG, and from one lattice the best words at each weight
-of a grid.
+"""The first pass with k2: pruned search in HLG, and from one lattice the best words of each point.
 
-Another back end, with the same :class:`FirstPass` in front, is
-:mod:`privasr_k2.decoding.kaldi_backend`.
+:mod:`privasr_k2.decoding.kaldi_backend` is the other back end of :class:`FirstPass`.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from annotated_types import MinLen
 from privasr_k2.constraints import Checked, Count, Natural, NotNegative, Positive, one_of
 from privasr_k2.decoding.hyps import Hyp
 from privasr_k2.errors import ConfigError, GraphError
-from privasr_k2.graph.folder import GraphLike, check_outputs
+from privasr_k2.graph.folder import GraphFolder
 from privasr_k2.graph.hlg import Graph, load_graph
 from privasr_k2.scoring.hypotheses import Weights
 
@@ -27,21 +26,19 @@ if TYPE_CHECKING:
     import torch
 
 BACKENDS = ("k2", "kaldi")
-G = TypeVar("G", bound=GraphLike)
+G = TypeVar("G", bound=GraphFolder)
 
 
 @dataclass(frozen=True)
 class SearchConfig(Checked):
-    """How the search prunes, and the grid; defaults in ``conf/common.yaml#decode``.
+    """Pruning and grid; defaults in ``conf/common.yaml#decode``.
 
     Args:
-        backend: ``k2`` or ``kaldi``.
-        search_beam: paths this much (natural log) worse than the best of a frame are dropped.
-        output_beam: k2: arcs this much worse than the best path are dropped from the lattice.
+        search_beam: natural log, of paths against the best one of a frame.
+        output_beam: k2: natural log, of the lattice's arcs against the best path.
         min_active_states, max_active_states: bounds of the states kept in a frame.
-        search_lm_weight: k2: the LM weight while searching; the other back end searches at each
-            point.
-        lm_weights, insertion_penalties: the grid; k2 reads it from one lattice.
+        search_lm_weight: k2: the LM weight of the search; kaldi searches at each point.
+        lm_weights, insertion_penalties: the grid, which k2 reads from one lattice.
     """
 
     backend: Annotated[str, one_of(*BACKENDS)]
@@ -56,63 +53,31 @@ class SearchConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.min_active_states > self.max_active_states:
-            raise ValueError(
-                "min_active_states must be from 0 to max_active_states, got"
-                f" {self.min_active_states}"
-            )
+            found = self.min_active_states
+            raise ValueError(f"min_active_states must be from 0 to max_active_states, got {found}")
 
 
 class FirstPass(ABC, Generic[G]):
-    """The interface of all back ends: search in one graph.
-
-    Args:
-        graph: the graph.
-        config: pruning and grid.
-    """
+    """The interface of all back ends: search in one graph."""
 
     def __init__(self, graph: G, config: SearchConfig) -> None:
         self.graph, self.config = graph, config
 
-    def check_model(
-        self,
-        num_tokens: int,
-        tokens: Sequence[str] | None,
-        model: Path,
-        topology: str | None = None,
-    ) -> None:
-        """Refuse an acoustic model of another number of outputs, other tokens or another CTC
-        topology.
-
-        Raises:
-            GraphError: as :func:`privasr_k2.graph.folder.check_outputs` says.
-        """
-        check_outputs(self.graph, num_tokens, tokens, topology, model)
-
     def check_log_probs(self, log_probs: torch.Tensor) -> None:
-        """Refuse (N, T, C) log-probabilities of another number of outputs than the graph has
-        tokens.
-        """
+        """Refuse (N, T, C) log-probabilities where C is not the number of the graph's tokens."""
         if log_probs.shape[-1] != len(self.graph.tokens):
-            raise GraphError(
-                self.graph.folder,
-                f"{len(self.graph.tokens)} outputs",
-                str(log_probs.shape[-1]),
-                "use the graph's model",
-            )
+            expected, found = f"{len(self.graph.tokens)} outputs", str(log_probs.shape[-1])
+            raise GraphError(self.graph.folder, expected, found, "use the graph's model")
 
     @abstractmethod
     def decode(
         self, log_probs: torch.Tensor, lengths: torch.Tensor
     ) -> list[tuple[Hyp, ...] | None]:
-        """The best words at every point of the grid.
+        """The hypotheses of each utterance, LM weights outermost; ``None`` without a path.
 
         Args:
             log_probs: (N, T, C) natural log, normalized over C.
             lengths: (N,) frames of each utterance, at most T; 0 gives no path.
-
-        Returns:
-            For each utterance the hypotheses, LM weights outermost; ``None`` where the beam left no
-            path.
 
         Raises:
             GraphError: another number of outputs than the graph has tokens.
@@ -123,8 +88,7 @@ class Decoder(FirstPass[Graph]):
     """Searches an HLG with k2.
 
     Args:
-        graph: the graph, on the device where log-probabilities will be.
-        config: pruning and grid.
+        graph: on the device of the log-probabilities.
 
     Raises:
         ConfigError: ``config`` names another back end.
@@ -133,12 +97,9 @@ class Decoder(FirstPass[Graph]):
     def __init__(self, graph: Graph, config: SearchConfig) -> None:
         super().__init__(graph, config)
         if config.backend != "k2":
-            raise ConfigError(
-                f"backend={config.backend}",
-                "backend=k2 for what needs lattices, such as N-best lists",
-                config.backend,
-                "--set backend=k2; the other back end finds the best words only",
-            )
+            expected = "backend=k2 for what needs lattices, such as N-best lists"
+            name = f"backend={config.backend}"
+            raise ConfigError(name, expected, config.backend, "--set backend=k2")
         import k2
 
         # A graph of its own: other decoders of the same graph may search with other weights.
@@ -161,11 +122,8 @@ class Decoder(FirstPass[Graph]):
         """As :meth:`FirstPass.decode`."""
         results: list[tuple[Hyp, ...] | None] = [None] * len(lengths)
         for utterances, lattice in self.lattices(log_probs, lengths):
-            columns = [
-                self._best(lattice, w, p)
-                for w in self.config.lm_weights
-                for p in self.config.insertion_penalties
-            ]
+            points = itertools.product(self.config.lm_weights, self.config.insertion_penalties)
+            columns = [self._best(lattice, *point) for point in points]
             for row, utterance in enumerate(utterances):
                 hyps = [column[row] for column in columns]
                 if all(hyp is not None for hyp in hyps):
@@ -175,19 +133,15 @@ class Decoder(FirstPass[Graph]):
     def lattices(
         self, log_probs: torch.Tensor, lengths: torch.Tensor
     ) -> Iterator[tuple[list[int], k2.Fsa]]:
-        """The lattices of a batch with the rows of ``log_probs`` that they belong to; arguments as
-        for :meth:`decode`. Rows without frames have none.
+        """The lattices of the rows of ``log_probs`` with frames; arguments as for :meth:`decode`.
 
         Raises:
             GraphError: another number of outputs than the graph has tokens.
         """
         self.check_log_probs(log_probs)
         # k2 wants the longest first, and no empty ones.
-        by_length = [
-            n
-            for n in lengths.cpu().argsort(descending=True, stable=True).tolist()
-            if lengths[n] > 0
-        ]
+        longest_first = lengths.cpu().argsort(descending=True, stable=True).tolist()
+        by_length = [row for row in longest_first if lengths[row] > 0]
         if by_length:
             yield by_length, self.lattice(log_probs, lengths, by_length)
 
@@ -196,20 +150,18 @@ class Decoder(FirstPass[Graph]):
     ) -> k2.Fsa:
         """The lattices of some utterances, the longest first.
 
-        Each arc has ``am_scores``, ``lm_scores`` and ``num_words``. Its ``aux_labels`` are words;
-        with the delimiters of a graph with classes between them they are ``symbols``.
+        Arcs have ``am_scores``, ``lm_scores``, ``num_words``, words as ``aux_labels`` and, in a
+        graph with classes, words and delimiters as ``symbols``.
         """
         import k2
         import torch
 
         segments = torch.tensor([[n, 0, int(lengths[n])] for n in utterances], dtype=torch.int32)
+        names = ("search_beam", "output_beam", "min_active_states", "max_active_states")
         lattice = k2.intersect_dense_pruned(
             self._search_graph,
             k2.DenseFsaVec(log_probs.detach().float().contiguous(), segments),
-            search_beam=self.config.search_beam,
-            output_beam=self.config.output_beam,
-            min_active_states=self.config.min_active_states,
-            max_active_states=self.config.max_active_states,
+            **{name: getattr(self.config, name) for name in names},
         )
         lattice.am_scores = lattice.scores - self.config.search_lm_weight * lattice.lm_scores
         spoken = k2.RaggedTensor(lattice.aux_labels.shape, (lattice.aux_labels.values > 0).float())
@@ -227,8 +179,8 @@ class Decoder(FirstPass[Graph]):
         arcs_of = best.arcs.shape().remove_axis(1)
         am = k2.RaggedTensor(arcs_of, best.am_scores.double()).sum().tolist()
         lm = k2.RaggedTensor(arcs_of, best.lm_scores.double()).sum().tolist()
-        said = best.symbols if self.graph.delimiters.classes else best.aux_labels
-        labels = k2.RaggedTensor(arcs_of.compose(said.shape), said.values)
+        spoken = best.symbols if self.graph.delimiters.classes else best.aux_labels
+        labels = k2.RaggedTensor(arcs_of.compose(spoken.shape), spoken.values)
         symbols = labels.remove_axis(1).remove_values_leq(0).tolist()
         num_arcs = arcs_of.row_splits(1).diff().tolist()
         hyps: list[Hyp | None] = []
@@ -241,8 +193,6 @@ class Decoder(FirstPass[Graph]):
 
 
 def total_scores(lattice: k2.Fsa, weights: Weights) -> torch.Tensor:
-    """(A,) ``am + lm_weight * lm - insertion_penalty * num_words`` of the arcs of
-    :meth:`Decoder.lattice`.
-    """
+    """(A,) ``am + lm_weight * lm - insertion_penalty * num_words`` of :meth:`Decoder.lattice`."""
     lm_weight, insertion_penalty = weights
     return lattice.am_scores + lm_weight * lattice.lm_scores - insertion_penalty * lattice.num_words

@@ -1,5 +1,4 @@
-"""The record of a decoded utterance, one line of ``decode_<role>/JOB.jsonl``, as ``decode`` writes
-it.
+"""The record of a decoded utterance: a line of ``decode_<role>/JOB.jsonl``, written by ``decode``.
 
 :func:`privasr_k2.scoring.hypotheses.read_decoded` reads a folder of them.
 """
@@ -15,15 +14,12 @@ from privasr_k2.graph.class_delimiters import Span
 
 @dataclass(frozen=True)
 class Hyp:
-    """The best words at one LM weight and insertion penalty.
-
-    ``am_score + lm_weight * lm_score - insertion_penalty * (number of words)`` is what was the
-    greatest.
+    """The words with the greatest ``am + lm_weight * lm - insertion_penalty * words`` at one point.
 
     Args:
         lm_weight: the factor of the LM score, at least 0.
-        insertion_penalty: what each word costs; below 0 it is a reward.
-        words: the words, one space between them.
+        insertion_penalty: the cost of a word; a reward below 0.
+        words: separated by spaces.
         am_score: natural log of the acoustic model's probability of the path.
         lm_score: natural log of the graph's probability of the path (back-off included).
         classes: spans ``(first word, last word + 1, class)`` of names, where the graph has classes.

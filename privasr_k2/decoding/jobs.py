@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,31 +37,32 @@ class AcousticModel(Protocol):
     def log_probs(
         self, features: torch.Tensor, lengths: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(N, T, F) features and (N,) lengths to (N, T', C) natural log-probabilities and (N,)
-        lengths.
-        """
+        """(N, T, F) features, (N,) lengths to (N, T', C) natural log-probabilities, lengths."""
 
 
 @dataclass(frozen=True)
-class ShareConfig(Checked):
-    """Which cuts a job decodes, and how many at a time.
+class JobConfig(Checked):
+    """This job, from 1, of so many."""
 
-    Args:
-        role: which cuts.
-        job, num_jobs: this job, from 1, of so many.
-        max_duration: seconds of speech in a batch, padding not counted; a longer cut is a batch of
-            its own.
-    """
-
-    role: str
     job: int
     num_jobs: int
-    max_duration: Positive
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.job <= self.num_jobs:
             raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
+
+
+@dataclass(frozen=True)
+class ShareConfig(JobConfig):
+    """Which cuts a job decodes, and how many at a time.
+
+    Args:
+        max_duration: seconds of speech in a batch, without padding; a longer cut is its own batch.
+    """
+
+    role: str
+    max_duration: Positive
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,7 @@ def decode_cuts(
 def search_cuts(
     model: AcousticModel, search: Search[R], cuts: CutSet, config: DecodeConfig, device: str
 ) -> Iterator[tuple[Cut, R | None]]:
-    """This job's cuts, the longest first, each with what ``search`` finds; progress and speed are
-    logged.
-    """
+    """This job's cuts, the longest first, each with its result; logs speed and losses."""
 
     def recognize(
         features: torch.Tensor, lengths: torch.Tensor, batch: Sequence[Cut]
@@ -115,12 +115,10 @@ def recognized(
     device: str,
     shuffle: np.random.Generator | None = None,
 ) -> Iterator[tuple[Cut, R | None]]:
-    """This job's cuts, the longest first, each with what ``recognize`` finds; progress and speed
-    are logged.
+    """This job's cuts, the longest first, each with its result; logs progress, speed and losses.
 
     Args:
-        recognize: (N, T, F) features, (N,) lengths and the N cuts to N results; ``None`` where
-            there is none.
+        recognize: (N, T, F) features, (N,) lengths and the N cuts to N results or ``None``.
         shuffle: puts the batches, each of cuts of about one length, in random order.
     """
     import torch
@@ -135,9 +133,8 @@ def recognized(
         order = range(len(parts)) if shuffle is None else shuffle.permutation(len(parts))
         for batch in (parts[index] for index in order):
             features, lengths = _features(batch)
-            for cut, result in zip(
-                batch, recognize(features.to(device), lengths.to(device), batch)
-            ):
+            results = recognize(features.to(device), lengths.to(device), batch)
+            for cut, result in zip(batch, results):
                 if result is None:
                     lost.append(cut.id)
                 yield cut, result
@@ -147,37 +144,27 @@ def recognized(
                 last = time.perf_counter()
                 log.info("%d of %d utterances", done, len(share))
     elapsed = time.perf_counter() - started
-    log.info(
-        "%d utterances, %.0f s of speech, real-time factor %.3f",
-        done,
-        seconds,
-        elapsed / max(seconds, 1e-9),
-    )
+    rate = elapsed / max(seconds, 1e-9)
+    log.info("%d utterances, %.0f s of speech, real-time factor %.3f", done, seconds, rate)
     if lost:
-        log.warning(
+        message = (
             "no path within the beam for %d of %d utterances (empty there): %s; a larger"
-            " search_beam or max_active_states may find one",
-            len(lost),
-            len(share),
-            " ".join(lost[:5]),
+            " search_beam or max_active_states may find one"
         )
+        log.warning(message, len(lost), len(share), " ".join(lost[:5]))
+
+
+def facts_of(cut: Cut) -> tuple[str, str, str, str]:
+    """A cut's id, part, speaker and reference."""
+    supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
+    return cut.id, part, supervision.speaker or "", supervision.text or ""
 
 
 def record_of(cut: Cut, hyps: tuple[Hyp, ...] | None, config: SearchConfig) -> Record:
     """The record of one cut; without a path every point of the grid has no words."""
-    supervision = cut.supervisions[0]
-    empty = tuple(
-        Hyp(w, p, "", 0.0, 0.0) for w in config.lm_weights for p in config.insertion_penalties
-    )
-    part = (cut.custom or {}).get("part", "")
-    return Record(
-        cut.id,
-        part,
-        supervision.speaker or "",
-        supervision.text or "",
-        hyps is None,
-        empty if hyps is None else hyps,
-    )
+    points = itertools.product(config.lm_weights, config.insertion_penalties)
+    empty = tuple(Hyp(*point, "", 0.0, 0.0) for point in points)
+    return Record(*facts_of(cut), hyps is None, empty if hyps is None else hyps)
 
 
 def _features(cuts: Sequence[Cut]) -> tuple[torch.Tensor, torch.Tensor]:

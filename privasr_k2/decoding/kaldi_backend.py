@@ -1,10 +1,8 @@
-"""The first pass with ``kaldi_decoder.FasterDecoder``, as a cross-check of k2's: a search in TLG.
+"""The first pass with ``kaldi_decoder.FasterDecoder`` in TLG, as a cross-check of k2's.
 
-It gives the best path only, so each point of a grid of weights is a search of its own, in a graph
-whose arcs cost ``lm_weight * cost + insertion_penalty * (the arc has a word)``. The search sees the
-numbers of arcs in
-the place of words: from the path's arcs come its words and its scores, at any weight and in double
-    precision.
+It gives best paths only, so that each point of a grid is a search in a graph of arc costs
+``lm_weight * cost + insertion_penalty * (the arc has a word)``. Words are replaced by arc
+numbers, from which words and both scores follow in double precision.
 """
 
 from __future__ import annotations
@@ -27,23 +25,17 @@ if TYPE_CHECKING:
 def open_decoder(
     folder: str | Path, config: SearchConfig, *, device: str = "cpu"
 ) -> FirstPass[Any]:
-    """The back end that ``config`` names, for the graph in ``folder``.
-
-    Args:
-        folder: a graph folder.
-        config: pruning and grid.
-        device: where log-probabilities will be; Kaldi's search is on the CPU in any case.
-    """
+    """The back end that ``config`` names, for the graph in ``folder``; Kaldi's runs on the CPU."""
     if config.backend == "kaldi":
         return KaldiDecoder(load_tlg(folder), config)
     return Decoder.from_folder(folder, config, device=device)
 
 
 class KaldiDecoder(FirstPass[TokenGraph]):
-    """Searches a TLG with ``FasterDecoder``, one utterance after the other.
+    """Searches a TLG with ``FasterDecoder``, utterance by utterance.
 
-    ``search_beam``, ``min_active_states`` and ``max_active_states`` mean what they mean for k2, in
-    units of the point's own weights; ``output_beam`` and ``search_lm_weight`` mean nothing here.
+    Beams and active states are as for k2, in units of the point's weights; ``output_beam`` and
+    ``search_lm_weight`` are not used.
 
     Raises:
         ConfigError: kaldi_decoder is not installed.
@@ -54,12 +46,8 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         try:
             import kaldi_decoder
         except ImportError as error:
-            raise ConfigError(
-                "backend=kaldi",
-                "kaldi_decoder",
-                str(error),
-                "install kaldi-decoder, or set backend=k2",
-            ) from error
+            way_out = "install kaldi-decoder, or set backend=k2"
+            raise ConfigError("backend=kaldi", "kaldi_decoder", str(error), way_out) from error
         self._options = kaldi_decoder.FasterDecoderOptions(
             beam=config.search_beam,
             max_active=config.max_active_states,
@@ -74,9 +62,7 @@ class KaldiDecoder(FirstPass[TokenGraph]):
     def decode(
         self, log_probs: torch.Tensor, lengths: torch.Tensor
     ) -> list[tuple[Hyp, ...] | None]:
-        """As :meth:`FirstPass.decode`; a point of the grid without a path leaves the utterance
-        without.
-        """
+        """As :meth:`FirstPass.decode`; an utterance without a path at any one point has none."""
         self.check_log_probs(log_probs)
         scores = log_probs.detach().float().cpu().numpy()
         results: list[list[Hyp]] = [[] for _ in lengths]
@@ -89,36 +75,30 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         return [tuple(hyps) if len(hyps) == len(points) else None for hyps in results]
 
     def _search(self, point: tuple[float, float]) -> Any:
-        """The search at a point; the last one is kept, because after tuning there is only one."""
+        """The search at a point; the last one is cached, because after tuning there is only one."""
         import kaldi_decoder
 
         if self._ready is None or self._ready[0] != point:
             self._ready = None  # before the next graph is made: one at a time in memory
             (lm_weight, insertion_penalty), TLG = point, self.graph.TLG
             ends = np.isfinite(TLG.finals)
-            weighted = dataclasses.replace(
-                self._numbered,
-                costs=(lm_weight * TLG.costs + insertion_penalty * self._spoken).astype(np.float32),
-                finals=np.where(ends, lm_weight * np.where(ends, TLG.finals, 0), np.inf).astype(
-                    np.float32
-                ),
-            )
+            costs = lm_weight * TLG.costs + insertion_penalty * self._spoken
+            finals = np.where(ends, lm_weight * np.where(ends, TLG.finals, 0), np.inf)
+            costs, finals = costs.astype(np.float32), finals.astype(np.float32)
+            weighted = dataclasses.replace(self._numbered, costs=costs, finals=finals)
             fst = weighted.to_kaldifst()
             # Kept beside its search, which only points to it.
             self._ready = point, fst, kaldi_decoder.FasterDecoder(fst, self._options)
         return self._ready[2]
 
     def _best(self, search: Any, scores: np.ndarray, point: tuple[float, float]) -> Hyp | None:
-        """The best path of one utterance, (T, C) log-probabilities; ``None`` where none comes to
-        its end.
-        """
+        """The best path of (T, C) log-probabilities; ``None`` where none reaches a final state."""
         import kaldi_decoder
         import kaldifst
 
         search.decode(kaldi_decoder.DecodableCtc(np.ascontiguousarray(scores)))
-        if (
-            not search.reached_final()
-        ):  # get_best_path would then take a path that stops inside a word
+        # get_best_path would take a path that stops inside a word.
+        if not search.reached_final():
             return None
         _, best = search.get_best_path()
         _, _, numbers, _ = kaldifst.get_linear_symbol_sequence(best)

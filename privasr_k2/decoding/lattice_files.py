@@ -1,6 +1,4 @@
-"""Compact lattices as files: one safetensors file a job, all of its utterances one after the
-other.
-"""
+"""Files of compact lattices: one safetensors file a job, its utterances concatenated."""
 
 from __future__ import annotations
 
@@ -20,15 +18,10 @@ from privasr_k2.scoring.hypotheses import Weights
 
 _FORMAT = "privasr_k2 lattices 1"
 _AGAIN = "decode again with --out-lattices"
-_TOLD = ("id", "part", "speaker", "ref", "beam")
+_FACTS = ("id", "part", "speaker", "ref", "beam")
 _OF_STATES = {"seconds": np.float64}
-_OF_ARCS = {
-    "sources": np.int32,
-    "targets": np.int32,
-    "words": np.int32,
-    "am_scores": np.float64,
-    "lm_scores": np.float64,
-}
+_OF_ARCS = dict.fromkeys(("sources", "targets", "words"), np.int32)
+_OF_ARCS |= dict.fromkeys(("am_scores", "lm_scores"), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +30,9 @@ class Lattices:
 
     Attributes:
         place: the folder.
-        lattices: sorted by id, whichever job wrote them.
+        lattices: of all jobs, sorted by id.
         words: of the graph, by their numbers.
-        weights: of the first pass, by which the alignments were compared.
+        weights: of the first pass.
     """
 
     place: Path
@@ -53,23 +46,18 @@ def write_lattices(
 ) -> None:
     """Write the lattices of one job, whole or not at all."""
     written = list(lattices)
-    arrays = {
-        name: np.concatenate(
-            [getattr(lattice, name) for lattice in written] or [np.zeros(0)]
-        ).astype(kind)
-        for name, kind in (_OF_STATES | _OF_ARCS).items()
-    }
-    arrays["state_splits"] = np.cumsum(
-        [0, *(lattice.num_states for lattice in written)], dtype=np.int64
-    )
-    arrays["arc_splits"] = np.cumsum(
-        [0, *(len(lattice.words) for lattice in written)], dtype=np.int64
-    )
+    arrays = {}
+    for name, kind in (_OF_STATES | _OF_ARCS).items():
+        parts = [np.zeros(0, kind), *(getattr(lattice, name) for lattice in written)]
+        arrays[name] = np.concatenate(parts).astype(kind)
+    sizes = np.array([(lattice.num_states, len(lattice.words)) for lattice in written])
+    for n, name in enumerate(("state_splits", "arc_splits")):
+        arrays[name] = np.cumsum([0, *sizes.reshape(-1, 2)[:, n]], dtype=np.int64)
     header = {
         "format": _FORMAT,
         "weights": weights._asdict(),
         "words": list(words),
-        "utterances": [{name: getattr(lattice, name) for name in _TOLD} for lattice in written],
+        "utterances": [{name: getattr(lattice, name) for name in _FACTS} for lattice in written],
     }
     with atomic_path(path) as temporary, disk_errors(path):
         save_file(arrays, str(temporary), {"json": json.dumps(header, ensure_ascii=False)})
@@ -79,9 +67,8 @@ def read_lattices(folder: Path) -> Lattices:
     """Read and check the lattices of all jobs.
 
     Raises:
-        DataError: no files; one that is damaged, or no file of lattices; one with other words or
-            weights than those before; an utterance twice; a lattice that is not as :class:`Lattice`
-            says.
+        DataError: no file, a damaged or foreign one, other words or weights than in another file,
+            an utterance twice, or arrays that are no :class:`Lattice`.
     """
     by_id: dict[str, Lattice] = {}
     places: dict[str, Path] = {}
@@ -90,74 +77,59 @@ def read_lattices(folder: Path) -> Lattices:
         lattices, words, weights = _read(path)
         if common is not None and common != (words, weights):
             differing = "words" if common[0] != words else f"weights, {tuple(weights)}"
-            raise DataError(
-                path,
-                f"the words and weights of the other files of {folder}",
-                f"other {differing}",
-                _AGAIN,
-            )
+            expected = f"the words and weights of the other files of {folder}"
+            raise DataError(path, expected, f"other {differing}", _AGAIN)
         common = words, weights
         for lattice in lattices:
             if lattice.id in by_id:
-                raise DataError(
-                    path,
-                    "every utterance once",
-                    f"{lattice.id} again, which {places[lattice.id]} has",
-                    _AGAIN,
-                )
+                found = f"{lattice.id} again, which {places[lattice.id]} has"
+                raise DataError(path, "every utterance once", found, _AGAIN)
             by_id[lattice.id], places[lattice.id] = lattice, path
     if common is None or not by_id:
-        raise DataError(
-            folder, "*.safetensors files with lattices", "none", "run decode --out-lattices"
-        )
+        expected = "*.safetensors files with lattices"
+        raise DataError(folder, expected, "none", "run decode --out-lattices")
     return Lattices(folder, tuple(by_id[name] for name in sorted(by_id)), *common)
 
 
 def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
-    what = "lattices of decode --out-lattices"
-    header, arrays = read_arrays(path, expected=what, way_out=_AGAIN)
+    expected = "lattices of decode --out-lattices"
+    header, arrays = read_arrays(path, expected=expected, way_out=_AGAIN)
     try:
         if header.get("format") != _FORMAT:
             raise ValueError(f"the format {header.get('format')!r}")
-        weights = Weights(
-            float(header["weights"]["lm_weight"]), float(header["weights"]["insertion_penalty"])
-        )
+        weights = Weights(*(float(header["weights"][name]) for name in Weights._fields))
         words = tuple(map(str, header["words"]))
         states, arcs = arrays["state_splits"].tolist(), arrays["arc_splits"].tolist()
         lattices = []
         for n, record in enumerate(header["utterances"]):
             parts = {name: arrays[name][states[n] : states[n + 1]] for name in _OF_STATES}
             parts |= {name: arrays[name][arcs[n] : arcs[n + 1]] for name in _OF_ARCS}
-            lattice = Lattice(**{name: record[name] for name in _TOLD}, **parts)
+            lattice = Lattice(**{name: record[name] for name in _FACTS}, **parts)
             if len(lattice.words) and lattice.words.max() >= len(words):
                 raise ValueError(f"{lattice.id}: the word {lattice.words.max()} of {len(words)}")
             lattices.append(lattice)
     except (ValueError, LookupError, TypeError, OverflowError, AttributeError) as error:
-        raise DataError(path, what, str(error), _AGAIN) from error
+        raise DataError(path, expected, str(error), _AGAIN) from error
     return lattices, words, weights
 
 
 def kaldi_text(lattice: Lattice) -> str:
-    """The lattice as Kaldi's ``lattice-copy`` reads it as text, words as numbers, without
-    transition ids.
+    """The lattice as text of Kaldi's ``lattice-copy``, with word numbers, without transition ids.
 
-    Costs are negated, unscaled scores, the graph's first; arcs that end a sentence become final
-    costs.
+    Costs are negated, unscaled scores, the graph's first; END arcs become final costs.
 
-    >>> one = Lattice("u1", "", "", "", 1.0, np.zeros(3), np.array([0, 1]), np.array([1, 2]),
+    >>> lattice = Lattice("u1", "", "", "", 1.0, np.zeros(3), np.array([0, 1]), np.array([1, 2]),
     ...     np.array([7, 0]), np.array([-1.5, -0.5]), np.array([-2.0, -0.25]))
-    >>> print(kaldi_text(one), end="")
+    >>> print(kaldi_text(lattice), end="")
     u1
     0 1 7 2.0,1.5,
     1 0.25,0.5,
     <BLANKLINE>
     """
     rows: list[Any] = [lattice.id]
-    columns = zip(
-        *(values.tolist() for values in (lattice.sources, lattice.targets, lattice.words)),
-        (-lattice.lm_scores + 0.0).tolist(),
-        (-lattice.am_scores + 0.0).tolist(),
-    )
+    labels = (values.tolist() for values in (lattice.sources, lattice.targets, lattice.words))
+    costs = (0.0 - lattice.lm_scores).tolist(), (0.0 - lattice.am_scores).tolist()
+    columns = zip(*labels, *costs)
     for source, target, word, graph, acoustic in columns:
         arc = f"{source}" if word == END else f"{source} {target} {word}"
         rows.append(f"{arc} {graph},{acoustic},")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privasr_k2.decoding.jobs import DecodeConfig, search_cuts
+from privasr_k2.decoding.jobs import DecodeConfig, facts_of, search_cuts
 from privasr_k2.decoding.lattices import Found, Lattice, LatticeConfig, LatticeSearch
 from privasr_k2.decoding.nbest_jobs import SubsamplingModel
 
@@ -34,15 +34,7 @@ def lattice_cuts(
     config: LatticeJobConfig,
     device: str,
 ) -> Iterator[Lattice]:
-    """The lattices of this job's cuts, the longest first; what was lost or cut short is logged.
-
-    Args:
-        model: the acoustic model.
-        search: decoder, weights and what is kept.
-        cuts: those of the role, with features.
-        config: this job's share, and batches.
-        device: where to compute.
-    """
+    """The lattices of this job's cuts, the longest first; logs lost and limited ones."""
     limited, states, arcs, number = [], 0, 0, 0
     for cut, searched in search_cuts(model, search, cuts, config, device):
         if searched is not None and searched.limited:
@@ -52,32 +44,22 @@ def lattice_cuts(
         yield lattice
     log.info("%d lattices, %d states and %d arcs", number, states, arcs)
     if limited:
-        log.warning(
-            "%d lattices hold less than the beam of %g, since they would have had more than max_states=%d: "
-            "%s; raise max_states, or lower the beam",
-            len(limited), config.beam, config.max_states, " ".join(limited[:_LISTED]),
-        )  # fmt: skip
+        message = (
+            "%d lattices hold less than the beam of %g, since they would have had more than"
+            " max_states=%d: %s; raise max_states, or lower the beam"
+        )
+        listed = " ".join(limited[:_LISTED])
+        log.warning(message, len(limited), config.beam, config.max_states, listed)
 
 
-def lattice_of(cut: Cut, found: Found | None, subsampling: int, beam: float) -> Lattice:
-    """The lattice of one cut; without a path it is empty.
-
-    Args:
-        cut: with its reference and features.
-        found: what the search gave.
-        subsampling: input frames for an output frame.
-        beam: what was asked for.
-    """
-    supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
-    about = (cut.id, part, supervision.speaker or "", supervision.text or "")
-    if found is None:
+def lattice_of(cut: Cut, result: Found | None, subsampling: int, beam: float) -> Lattice:
+    """The lattice of a cut; empty without a path. ``subsampling``: inputs per output frame."""
+    if result is None:
         none, no_scores = np.zeros(0, dtype=np.int32), np.zeros(0)
-        return Lattice(*about, beam, no_scores, none, none, none, no_scores, no_scores)
-    arrays = found.arrays
+        return Lattice(*facts_of(cut), beam, no_scores, none, none, none, no_scores, no_scores)
+    arrays = result.arrays
     seconds = np.minimum(arrays.frames * (subsampling * cut.frame_shift), cut.duration)
-    sources, targets, words = (
-        values.astype(np.int32) for values in (arrays.sources, arrays.targets, arrays.words)
-    )
-    return Lattice(
-        *about, found.beam, seconds, sources, targets, words, arrays.am_scores, arrays.lm_scores
-    )
+    labels = arrays.sources, arrays.targets, arrays.words
+    sources, targets, words = (values.astype(np.int32) for values in labels)
+    arcs = sources, targets, words, arrays.am_scores, arrays.lm_scores
+    return Lattice(*facts_of(cut), result.beam, seconds, *arcs)

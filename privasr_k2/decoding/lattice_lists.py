@@ -1,16 +1,15 @@
-"""N-best lists from rescored lattices, with the scores of the first pass and of the LM side by
-side.
-"""
+"""N-best lists from rescored lattices, with the LM scores of the first pass and of the new LM."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from privasr_k2.decoding.jobs import JobConfig
 from privasr_k2.decoding.lattice_files import Lattices
 from privasr_k2.decoding.lattice_lms import SteppingLm
 from privasr_k2.decoding.lattice_rescoring import LatticeSearchConfig, Rescored, rescore
@@ -26,93 +25,72 @@ _LISTED = 10
 
 
 @dataclass(frozen=True)
-class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
-    """How lattices are searched, and what is written; defaults in
-    ``conf/rescore.yaml#rescore_lattices``.
+class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig, JobConfig):
+    """Search, lists and jobs of rescoring; defaults in ``conf/rescore.yaml#rescore_lattices``.
 
     Args:
-        name: how the LM is called in lists, tables and weights; empty takes that of its folder or
-            file.
-        job, num_jobs: this job, from 1, of so many.
+        name: of the LM in lists, tables and weights; empty for that of its folder or file.
     """
 
     name: str
-    job: int
-    num_jobs: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.job <= self.num_jobs:
-            raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
-
-    def nbest(self) -> NbestConfig:
-        """The settings of the lists."""
-        return NbestConfig(
-            **{field.name: getattr(self, field.name) for field in fields(NbestConfig)}
-        )
 
 
 def rescored_lists(
     lattices: Lattices, lm: SteppingLm[Any], name: str, config: RescoreLatticesConfig
 ) -> Iterator[NbestList]:
-    """The lists of this job's lattices, ranked by the mixture of scores that the search had.
+    """The lists of this job's lattices, ranked by the scores of the search.
 
     Args:
-        lm: the new LM.
-        name: how its scores are called.
+        name: of the new LM's scores.
 
     Raises:
-        ConfigError: a name that the first pass's scores have.
+        ConfigError: ``name`` is that of the first pass's scores.
         DataError: words that an LM without ``<unk>`` does not have.
     """
     if name == GRAPH:
-        raise ConfigError(
-            "name",
-            f"one other than {GRAPH}, that of the first pass's scores",
-            name,
-            "choose one: --set name=",
-        )
+        expected = f"one other than {GRAPH}, that of the first pass's scores"
+        raise ConfigError("name", expected, name, "choose one: --set name=")
     _check_words(lattices, lm)
     share = lattices.lattices[config.job - 1 :: config.num_jobs]
     states = limited = 0
-    for lattice, rescored in zip(
-        share, rescore(share, lattices.words, lm, lattices.weights, config)
-    ):
+    results = rescore(share, lattices.words, lm, lattices.weights, config)
+    for lattice, rescored in zip(share, results):
         nbest = rescored_list(lattice, rescored, name, lattices.words, lattices.weights, config)
         if rescored is not None:
             states += rescored.lattice.num_states
         limited += len(nbest.hyps) < config.num_paths
         yield nbest
-    log.info(
-        "%d lattices of %d states, %d of them after the search; %d lists have fewer than %d hypotheses",
-        len(share), sum(lattice.num_states for lattice in share), states, limited, config.num_paths,
-    )  # fmt: skip
+    message = (
+        "%d lattices of %d states, %d of them after the search;"
+        " %d lists have fewer than %d hypotheses"
+    )
+    before = sum(lattice.num_states for lattice in share)
+    log.info(message, len(share), before, states, limited, config.num_paths)
 
 
 def rescored_list(
     lattice: Lattice,
-    found: Rescored | None,
+    result: Rescored | None,
     name: str,
     words: Sequence[str],
     weights: Weights,
     config: RescoreLatticesConfig,
 ) -> NbestList:
-    """The list of one lattice; without a path it is empty."""
+    """The list of one lattice; empty without a path."""
     hyps = []
-    if found is not None:
-        totals = found.lattice.totals(weights, found.mixed(config.neural_share))
-        best = nbest(as_word_lattice(found.lattice, totals), config.nbest())
+    if result is not None:
+        totals = result.lattice.totals(weights, result.mixed(config.neural_share))
+        best = nbest(as_word_lattice(result.lattice, totals), config)
         for rank, path in enumerate(best.paths, start=1):
-            scores = {GRAPH: path.lm_score, name: float(found.lm_scores[path.arcs].sum())}
+            scores = {GRAPH: path.lm_score, name: float(result.lm_scores[path.arcs].sum())}
             text = " ".join(words[word] for word in path.words)
             hyps.append(Hypothesis(rank, text, path.am_score, scores))
-    return NbestList(
-        lattice.id, lattice.part, lattice.speaker, lattice.ref, found is None, tuple(hyps)
-    )
+    facts = lattice.id, lattice.part, lattice.speaker, lattice.ref
+    return NbestList(*facts, result is None, tuple(hyps))
 
 
 def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:
-    """Refuse words without a probability, and warn of those that have that of ``<unk>``."""
+    """Refuse words without a probability; warn of those that are scored as ``<unk>``."""
     used = np.concatenate([lattice.words for lattice in lattices.lattices])
     numbers, counts = np.unique(used[used != END], return_counts=True)
     known = [lattices.words[number] in lm.words for number in numbers.tolist()]
@@ -124,7 +102,9 @@ def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:
         way_out = "decode with the LM's vocabulary, or give an LM with <unk>"
         found = f"{len(lacking)} others in {lattices.place}: {listed}"
         raise DataError(lm.name, "the words of the lattices", found, way_out)
-    log.warning(
-        "%d of %d words of the lattices are not in %s, which scores them as <unk>; %d of %d arcs: %s",
-        len(lacking), len(numbers), lm.name, counts[~np.array(known)].sum(), counts.sum(), listed,
-    )  # fmt: skip
+    message = (
+        "%d of %d words of the lattices are not in %s, which scores them as <unk>;"
+        " %d of %d arcs: %s"
+    )
+    arcs = counts[~np.array(known)].sum()
+    log.warning(message, len(lacking), len(numbers), lm.name, arcs, counts.sum(), listed)

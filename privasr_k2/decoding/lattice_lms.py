@@ -1,6 +1,4 @@
-"""Language models that are read word by word, many histories at once: what searching lattices
-needs.
-"""
+"""Language models that score many histories at once, word by word, for searches in lattices."""
 
 from __future__ import annotations
 
@@ -22,11 +20,7 @@ S = TypeVar("S")
 
 
 class SteppingLm(Protocol[S]):
-    """A model that is read word by word.
-
-    What it remembers of N histories is one value of the model's own kind, ``S``, whose rows are
-    histories.
-    """
+    """A model that is read word by word; a state ``S`` holds N histories as its rows."""
 
     name: str
 
@@ -39,17 +33,16 @@ class SteppingLm(Protocol[S]):
         """Whether ``<unk>`` has a probability."""
 
     def symbols(self, words: Sequence[str]) -> np.ndarray:
-        """(V,) int64 the model's numbers of words; the first one stands for the end of the
-        sentence.
+        """(V,) int64 the model's numbers of words, equal for words that it does not tell apart.
 
-        Words of one number are one word to the model.
+        The first word stands for the end of the sentence.
         """
 
     def state_size(self, length: int) -> int:
-        """Numbers that a history of ``length`` words holds."""
+        """Numbers in the state of a history of ``length`` words."""
 
     def start(self, num: int) -> S:
-        """``num`` histories that hold the beginning of the sentence only."""
+        """``num`` histories at the beginning of a sentence."""
 
     def read(self, parts: Sequence[tuple[S, np.ndarray]], symbols: np.ndarray) -> S:
         """One more word (M,) after each of M histories.
@@ -72,41 +65,33 @@ class SteppingNeural:
 
     @property
     def words(self) -> Collection[str]:
-        """The words that have a probability of their own."""
         return self._scorer.words
 
     def symbols(self, words: Sequence[str]) -> np.ndarray:
-        """Numbers of words; unknown words share the number of ``<unk>``."""
         return np.append(BOUNDARY, self._scorer.vocabulary.numbers(words[1:])).astype(np.int64)
 
     def state_size(self, length: int) -> int:
-        """As :meth:`SteppingLm.state_size`."""
         return self._model.state_size(length) + self._model.output.dim
 
     def start(self, num: int) -> tuple[Any, Any]:
-        """As :meth:`SteppingLm.start`."""
         first = np.full(num, BOUNDARY, dtype=np.int64)
         return self._step(self._model.initial_state(num), first)
 
     def read(
         self, parts: Sequence[tuple[tuple[Any, Any], np.ndarray]], symbols: np.ndarray
     ) -> tuple[Any, Any]:
-        """As :meth:`SteppingLm.read`."""
         from privasr_k2.lm.neural.model import join
 
-        return self._step(
-            join([state.select(self._tensor(rows)) for (_, state), rows in parts]), symbols
-        )
+        states = join([state.select(self._tensor(rows)) for (_, state), rows in parts])
+        return self._step(states, symbols)
 
     def score(self, states: tuple[Any, Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
-        """Log-probabilities of words; the softmax is evaluated for the requested rows only."""
         import torch
 
         with torch.no_grad():
             output = self._model.output
-            log_probs = output.target_log_probs(
-                states[0], self._tensor(symbols), self._tensor(rows)
-            )
+            which = self._tensor(symbols), self._tensor(rows)
+            log_probs = output.target_log_probs(states[0], *which)
             return log_probs.double().cpu().numpy()
 
     def _step(self, state: Any, symbols: np.ndarray) -> tuple[Any, Any]:
@@ -129,25 +114,20 @@ class SteppingNgram:
 
     @property
     def words(self) -> Collection[str]:
-        """The words that have a probability of their own."""
         return self._lm.words
 
     @property
     def scores_unknown(self) -> bool:
-        """Whether ``<unk>`` has a probability."""
         return self._lm.scores_unknown
 
     def symbols(self, words: Sequence[str]) -> np.ndarray:
-        """Numbers of words, those of ``words``."""
         self._texts = [EOS, *words[1:]]
         return np.arange(len(words))
 
     def state_size(self, length: int) -> int:
-        """As :meth:`SteppingLm.state_size`."""
         return self._lm.model.order
 
     def start(self, num: int) -> list[Any]:
-        """As :meth:`SteppingLm.start`."""
         import kenlm
 
         state = kenlm.State()
@@ -155,16 +135,12 @@ class SteppingNgram:
         return [state] * num
 
     def read(self, parts: Sequence[tuple[list[Any], np.ndarray]], symbols: np.ndarray) -> list[Any]:
-        """As :meth:`SteppingLm.read`."""
         before = [states[row] for states, rows in parts for row in rows.tolist()]
         return [self._after(state, symbol)[1] for state, symbol in zip(before, symbols.tolist())]
 
     def score(self, states: list[Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
-        """As :meth:`SteppingLm.score`."""
-        log_probs = [
-            self._after(states[row], symbol)[0]
-            for row, symbol in zip(rows.tolist(), symbols.tolist())
-        ]
+        pairs = zip(rows.tolist(), symbols.tolist())
+        log_probs = [self._after(states[row], symbol)[0] for row, symbol in pairs]
         return np.array(log_probs, dtype=np.float64) * math.log(10.0)
 
     def _after(self, state: Any, symbol: int) -> tuple[float, Any]:
@@ -186,9 +162,6 @@ def stepping(lm: LanguageModel) -> SteppingLm[Any]:
 
     if isinstance(lm, NeuralScorer):
         return SteppingNeural(lm)
-    raise DataError(
-        lm.name,
-        "an ARPA file or a folder of train_lm, which are read word by word",
-        f"a model of the kind {type(lm).__name__}",
-        "rescore N-best lists with it: lm_scores takes it",
-    )
+    expected = "an ARPA file or a folder of train_lm, which are read word by word"
+    found = f"a model of the kind {type(lm).__name__}"
+    raise DataError(lm.name, expected, found, "rescore N-best lists with it: lm_scores")

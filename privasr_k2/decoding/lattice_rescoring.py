@@ -1,25 +1,16 @@
 """Rescoring whole lattices with a language model: a pruned search that merges histories.
 
-A state of the search is a state of a lattice with a history, the last ``order`` - 1 words [Liu et
-al. 2014, Efficient lattice rescoring using recurrent neural network language models: n-gram history
-clustering]. Paths that meet in one such state go on together; the network's state of the best of
-them stands for all. The search goes through the levels of the lattices (arcs on the longest path to
-a state), all utterances at once: on each level the network reads one word for every new state, and
-is asked for the words of its arcs only.
-
-With L the model's and G the graph's log-probabilities, the search ranks paths by
+A state is a lattice state with its last ``order`` - 1 words; merged paths go on with the model's
+state of the best of them [Liu et al. 2014, Efficient lattice rescoring using recurrent neural
+network language models]. The search visits levels (arcs on the longest path to a state), of all
+utterances at once. With L and G the log-probabilities of model and graph it ranks paths by
 
     am + lm_weight * (neural_share * L + (1 - neural_share) * G) - insertion_penalty * words
 
-and drops an arc whose best path is more than ``beam`` worse than the best one that is waiting on
-its utterance, where what lies ahead is judged by the first pass's scores of the best way on, as in
-Kaldi's pruned composition [Xu et al. 2018, A pruned RNNLM lattice-rescoring algorithm for ASR]. Of
-one lattice state the ``max_histories`` best histories are kept.
-
-What is approximated: (1) of merged paths all but the best are scored with another one's network
-state, so that their L is not exactly theirs; (2) pruning may cut the best path. Nothing else: with
-``order`` 0 (nothing is merged), an infinite beam and histories without bound every path has its
-exact score; for an n-gram model of order n, ``order`` n merges only what it cannot tell apart.
+and drops arcs whose best path is more than ``beam`` below that of the utterance, with first-pass
+scores for the rest of the path [Xu et al. 2018, A pruned RNNLM lattice-rescoring algorithm for
+ASR]. Of a lattice state the ``max_histories`` best histories stay. L is exact with ``order`` 0 (no
+merging), no beam and no bound on histories; for an n-gram model of order n, ``order`` n is enough.
 """
 
 from __future__ import annotations
@@ -34,7 +25,7 @@ from privasr_k2.constraints import Checked, Count, Natural, Positive, Share
 from privasr_k2.decoding.acyclic import Dag, grouped
 from privasr_k2.decoding.lattice_lms import SteppingLm
 from privasr_k2.decoding.lattices import END, Lattice
-from privasr_k2.ragged import items_of, splits_of
+from privasr_k2.ragged import Columns, items_of, splits_of
 from privasr_k2.scoring.hypotheses import Weights
 
 # Numbers in the states of the lattices that are searched together, one history each, and their
@@ -48,8 +39,8 @@ class LatticeSearchConfig(Checked):
     """How lattices are searched.
 
     Args:
-        neural_share: of the new LM in the search, from 0 to 1; the graph's has the rest.
-        order: paths whose last ``order`` - 1 words agree go on together; 0: no two do.
+        neural_share: of the new LM in the LM score, from 0 to 1; the graph's has the rest.
+        order: paths whose last ``order`` - 1 words agree are merged; 0: none are.
         beam: natural log, above 0.
         max_histories: of one lattice state.
     """
@@ -62,11 +53,10 @@ class LatticeSearchConfig(Checked):
 
 @dataclass(frozen=True, eq=False)
 class Rescored:
-    """A lattice after rescoring: states of the search in place of the states of the lattice.
+    """A lattice after rescoring, with the states of the search.
 
     Attributes:
-        lattice: with the scores of the first pass. Its beam is that of the lattice before; what the
-            search has pruned is not in it.
+        lattice: with the scores of the first pass and its beam; pruned arcs are not in it.
         lm_scores: (A,) float64, natural log, of the LM.
     """
 
@@ -89,13 +79,12 @@ def rescore(
 
     Args:
         words: of the lattices, by their numbers.
-        weights: of the search: factor of the mixed LM score, cost of a word.
+        weights: of the search.
     """
     symbols = lm.symbols(words)
     for block in _blocks(lattices, lm):
-        searched = _search(
-            [lattice for lattice in block if lattice.num_states], symbols, lm, weights, config
-        )
+        with_paths = [lattice for lattice in block if lattice.num_states]
+        searched = _search(with_paths, symbols, lm, weights, config)
         for lattice in block:
             yield next(searched) if lattice.num_states else None
 
@@ -105,11 +94,8 @@ def _blocks(lattices: Sequence[Lattice], lm: SteppingLm[Any]) -> Iterator[list[L
     block: list[Lattice] = []
     states = numbers = 0
     for lattice in lattices:
-        size = (
-            lattice.num_states * lm.state_size(int(lattice.dag.levels.max(initial=0)))
-            if lattice.num_states
-            else 0
-        )
+        longest = int(lattice.dag.levels.max(initial=0))
+        size = lattice.num_states * lm.state_size(longest)
         if block and (states + lattice.num_states > _MAX_STATES or numbers + size > _MAX_NUMBERS):
             yield block
             block, states, numbers = [], 0, 0
@@ -120,27 +106,13 @@ def _blocks(lattices: Sequence[Lattice], lm: SteppingLm[Any]) -> Iterator[list[L
 
 
 @dataclass(frozen=True, eq=False)
-class _Arcs:
-    """Arcs of the search (E,): where from, along which arc of the lattices, LM score, the best
-    total.
-    """
+class _Arcs(Columns):
+    """Arcs of the search (E,): source, arc of the lattices, LM score, best total."""
 
     sources: np.ndarray
     along: np.ndarray
     lm_scores: np.ndarray
     totals: np.ndarray
-
-    def take(self, which: np.ndarray) -> _Arcs:
-        return _Arcs(
-            self.sources[which], self.along[which], self.lm_scores[which], self.totals[which]
-        )
-
-
-def _joined(parts: Sequence[_Arcs]) -> _Arcs:
-    none = np.zeros(0, dtype=np.int64)
-    parts = [_Arcs(none, none, np.zeros(0), np.zeros(0)), *parts]
-    names = ("sources", "along", "lm_scores", "totals")
-    return _Arcs(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 class _Together:
@@ -152,12 +124,8 @@ class _Together:
         sizes = [lattice.num_states for lattice in lattices]
         self.num, self.offsets = len(lattices), np.cumsum([0, *sizes])
         self.sources, self.targets = (
-            np.concatenate(
-                [
-                    getattr(lattice.dag, name) + offset
-                    for lattice, offset in zip(lattices, self.offsets)
-                ]
-            )
+            np.concatenate([getattr(lattice.dag, name) for lattice in lattices])
+            + np.repeat(self.offsets[:-1], [len(lattice.words) for lattice in lattices])
             for name in ("sources", "targets")
         )
         words, am, graph = (
@@ -171,22 +139,13 @@ class _Together:
         self.is_final[self.offsets[1:] - 1] = True
         self.symbols = symbols[words]
         spoken = am - weights.insertion_penalty * (words != END)
-        self.fixed, self.factor = (
-            spoken + weights.lm_weight * (1 - share) * graph,
-            weights.lm_weight * share,
-        )
+        self.fixed = spoken + weights.lm_weight * (1 - share) * graph
+        self.factor = weights.lm_weight * share
         self.go = dag.best_to(self.offsets[1:] - 1, spoken + weights.lm_weight * graph)
 
 
 class _Search:
-    """The states of the search, level by level; those of all levels are numbered through.
-
-    Attributes:
-        at: their states of the lattices.
-        histories: (_, H) what they remember: the last symbols, or else the state before and the
-            last symbol.
-        totals: of the best path to each.
-    """
+    """The states of the search, all levels together: lattice state, history (_, H), total."""
 
     def __init__(self, whole: _Together, lm: SteppingLm[Any], config: LatticeSearchConfig) -> None:
         self.whole, self.lm, self.config = whole, lm, config
@@ -206,6 +165,8 @@ class _Search:
         """Go through all levels."""
         self._leave(0, 0, self.lm.start(self.whole.num))
         for level in range(1, len(self.waiting)):
+            if not self.waiting[level]:
+                continue
             arcs = self._within_beam(level)
             if not len(arcs.along):
                 continue
@@ -213,34 +174,31 @@ class _Search:
             into = self._enter(arcs)
             going = ~self.whole.is_final[self.at[base:]]
             if going.any():
-                self._leave(level, base, self._read(into.take(going)))
+                self._leave(level, base, self._read(into[going]))
             self.memory = {n: held for n, held in self.memory.items() if held[2] > level}
 
     def _leave(self, level: int, base: int, states: Any) -> None:
-        """Score the arcs that leave the states of a level, the first of which is ``base``."""
+        """Score the arcs that leave the states of a level, from number ``base``."""
         whole = self.whole
         on = np.flatnonzero(~whole.is_final[self.at[base:]])  # final states come last
         rows, along = items_of(whole.leaving, self.at[base + on])
         scores = self.lm.score(states, rows, whole.symbols[along])
         totals = self.totals[base + rows] + whole.fixed[along] + whole.factor * scores
-        arcs_out, later = (
-            _Arcs(base + rows, along, scores, totals),
-            whole.levels[whole.targets[along]],
-        )
-        np.maximum.at(
-            self.ahead, (whole.utterances[whole.targets[along]], later), self._estimates(arcs_out)
-        )
+        arcs_out = _Arcs(base + rows, along, scores, totals)
+        later = whole.levels[whole.targets[along]]
+        utterances = whole.utterances[whole.targets[along]]
+        np.maximum.at(self.ahead, (utterances, later), self._estimates(arcs_out))
         for target, which in grouped(later):
-            self.waiting[target].append(arcs_out.take(which))
+            self.waiting[target].append(arcs_out[which])
         self.memory[level] = states, base, int(later.max())
 
     def _within_beam(self, level: int) -> _Arcs:
         """The arcs that wait for a level and lie within the beam of all waiting arcs."""
-        arcs = _joined(self.waiting[level])
+        arcs = _Arcs.joined(self.waiting[level])
         self.waiting[level].clear()
         bar = self.ahead[:, level:].max(axis=1) - self.config.beam
         inside = self._estimates(arcs) >= bar[self.whole.utterances[self.whole.targets[arcs.along]]]
-        return arcs.take(inside)
+        return arcs[inside]
 
     def _enter(self, arcs: _Arcs) -> _Arcs:
         """Merge arcs into states; the best arc into each new state."""
@@ -253,16 +211,14 @@ class _Search:
         number = np.append(np.argsort(order), -1)[state]
         best = best[order]
         self.ends.append(len(self.at) + number[number >= 0])
-        self.kept.append(arcs.take(number >= 0))
+        self.kept.append(arcs[number >= 0])
         self.at = np.append(self.at, targets[best])
         self.totals = np.append(self.totals, arcs.totals[best])
         self.histories = np.concatenate((self.histories, histories[best]))
-        return arcs.take(best)
+        return arcs[best]
 
     def _read(self, into: _Arcs) -> Any:
-        """The model's states after the symbols of arcs, which stand by the levels that they come
-        from.
-        """
+        """The model's states after the symbols of arcs, which are sorted by source level."""
         parts = [
             (self.memory[level][0], into.sources[which] - self.memory[level][1])
             for level, which in grouped(self.whole.levels[self.whole.sources[into.along]])
@@ -274,7 +230,7 @@ class _Search:
         return arcs.totals + self.whole.go[self.whole.targets[arcs.along]]
 
     def _histories(self, arcs: _Arcs) -> np.ndarray:
-        """(E, H) what the states behind some arcs remember; nothing at the end."""
+        """(E, H) the histories behind arcs; all -1 at final states."""
         symbols = self.whole.symbols[arcs.along][:, None]
         if self.config.order == 0:
             histories = np.concatenate((arcs.sources[:, None], symbols), axis=1)
@@ -286,23 +242,11 @@ class _Search:
 def _merged(
     targets: np.ndarray, histories: np.ndarray, totals: np.ndarray, max_histories: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The states that arcs lead to.
-
-    Args:
-        targets, totals: (E,) of arcs; those to one target differ by totals only in what lies ahead,
-            too.
-        histories: (E, H).
-        max_histories: how many states of a target are kept, the best ones.
-
-    Returns:
-        (E,) the number of each arc's state, -1 where it is not kept; (K,) the best arc into each
-        state.
-    """
+    """(E,) the state of each arc, -1 where it is dropped; (K,) the best arc into each state."""
     codes = targets
     for column in histories.T:
-        codes = np.unique(codes * (int(column.max()) + 2) + column + 1, return_inverse=True)[
-            1
-        ].reshape(-1)
+        pairs = codes * (int(column.max()) + 2) + column + 1
+        codes = np.unique(pairs, return_inverse=True)[1]
     order = np.lexsort((-totals, codes))
     best = order[np.flatnonzero(np.diff(codes[order], prepend=-1))]
     ranked = best[np.lexsort((-totals[best], targets[best]))]
@@ -321,18 +265,16 @@ def _search(
     weights: Weights,
     config: LatticeSearchConfig,
 ) -> Iterator[Rescored]:
-    """Rescore lattices that all have a path."""
     if not lattices:
         return
     whole = _Together(lattices, symbols, weights, config.neural_share)
     search = _Search(whole, lm, config)
     search.run()
-    arcs, ends = _joined(search.kept), np.concatenate(search.ends)
-    leads = Dag(len(search.at), arcs.sources, ends).best_to(
-        np.flatnonzero(whole.is_final[search.at]), np.zeros(len(ends))
-    )
+    arcs, ends = _Arcs.joined(search.kept), np.concatenate(search.ends)
+    finals = np.flatnonzero(whole.is_final[search.at])
+    leads = Dag(len(search.at), arcs.sources, ends).best_to(finals, np.zeros(len(ends)))
     on_path = np.isfinite(leads[ends])
-    arcs, ends = arcs.take(on_path), ends[on_path]
+    arcs, ends = arcs[on_path], ends[on_path]
     alive = np.isfinite(leads)
     owners, of_state = whole.utterances[whole.sources[arcs.along]], whole.utterances[search.at]
     for n, lattice in enumerate(lattices):
@@ -342,15 +284,8 @@ def _search(
         number = np.full(len(search.at), -1)
         number[states] = np.arange(len(states))
         old = arcs.along[mine] - np.searchsorted(whole.sources, whole.offsets[n])
-        yield Rescored(
-            replace(
-                lattice,
-                seconds=lattice.seconds[search.at[states] - whole.offsets[n]],
-                sources=number[arcs.sources[mine]].astype(np.int32),
-                targets=number[ends[mine]].astype(np.int32),
-                words=lattice.words[old],
-                am_scores=lattice.am_scores[old],
-                lm_scores=lattice.lm_scores[old],
-            ),
-            arcs.lm_scores[mine],
-        )
+        arrays = {name: getattr(lattice, name)[old] for name in ("words", "am_scores", "lm_scores")}
+        seconds = lattice.seconds[search.at[states] - whole.offsets[n]]
+        sources, targets = (number[s[mine]].astype(np.int32) for s in (arcs.sources, ends))
+        rescored = replace(lattice, seconds=seconds, sources=sources, targets=targets, **arrays)
+        yield Rescored(rescored, arcs.lm_scores[mine])

@@ -1,9 +1,8 @@
-"""Compact word lattices: what rescoring reads in place of the first pass's lattices of tokens.
+"""Compact word lattices, which rescoring reads in place of the first pass's lattices of tokens.
 
-Every word sequence within a beam of the best one is one path, whose scores are those of its best
-alignment at the weights of the first pass. A sentence ends with an arc that has the word 0, so that
-an LM can score its end. Further sequences may be there, whose alignment need not be their best:
-what is kept are arcs.
+Every word sequence within a beam of the best one is one path, with the scores of its best
+alignment. Sequences beyond the beam may remain, at worse alignments. A sentence ends with an arc
+of the word 0, so that an LM can score its end.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ _HALVINGS = 8
 
 @dataclass(frozen=True)
 class LatticeConfig(Checked):
-    """How much a lattice holds; defaults in ``conf/common.yaml#lattices``.
+    """The size of lattices; defaults in ``conf/common.yaml#lattices``.
 
     Args:
-        beam: natural log; word sequences so much worse than the best one are left out.
-        max_states: of a lattice; where it would have more, the beam is halved until it has not.
+        beam: natural log, of word sequences against the best one.
+        max_states: of a lattice; the beam is halved until it has no more.
     """
 
     beam: FiniteOrZero
@@ -50,16 +49,11 @@ class Lattice:
     """The compact word lattice of one utterance; without a path it has no states.
 
     Attributes:
-        id: of the cut.
-        part: the corpus's own name of the part that it is scored with.
-        speaker: the user.
-        ref: the normalized reference.
-        beam: natural log; all word sequences that are at most so much worse than the best are
-            there.
-        seconds: (S,) float64, where the best alignment of the words up to a state ends. On other
-            paths through it the words may end elsewhere.
-        sources, targets: (A,) int32 states in topological order, sources ascending; paths go from 0
-            to the last one.
+        id, part, speaker, ref: as of :class:`privasr_k2.decoding.hyps.Record`.
+        beam: natural log; all word sequences within it are there.
+        seconds: (S,) float64, the end of the best alignment of the words up to a state.
+        sources, targets: (A,) int32 states in topological order, sources ascending; paths lead from
+            0 to the last one.
         words: (A,) int32, :data:`END` on the arcs into the last state, and only there.
         am_scores, lm_scores: (A,) float64, natural log, unweighted.
     """
@@ -92,21 +86,14 @@ class Lattice:
         return Dag(self.num_states, self.sources.astype(np.int64), self.targets.astype(np.int64))
 
     def totals(self, weights: Weights, lm_scores: np.ndarray | None = None) -> np.ndarray:
-        """(A,) am + lm_weight * lm - insertion_penalty of every word, with other LM scores where
-        given.
-        """
+        """(A,) ``am + lm_weight * lm - insertion_penalty * (has a word)``, at given LM scores."""
         lm = self.lm_scores if lm_scores is None else lm_scores
-        return (
-            self.am_scores
-            + weights.lm_weight * lm
-            - weights.insertion_penalty * (self.words != END)
-        )
+        words = self.words != END
+        return self.am_scores + weights.lm_weight * lm - weights.insertion_penalty * words
 
     def _problem(self) -> str:
-        sizes = {
-            len(getattr(self, name))
-            for name in ("sources", "targets", "words", "am_scores", "lm_scores")
-        }
+        arcs = (self.sources, self.targets, self.words, self.am_scores, self.lm_scores)
+        sizes = {len(values) for values in arcs}
         if len(sizes) > 1:
             return "its arrays of arcs have different lengths"
         if not self.num_states:
@@ -115,9 +102,8 @@ class Lattice:
             return "its arcs are not sorted by source, from state 0"
         if (self.targets <= self.sources).any() or self.targets.max() != self.num_states - 1:
             return "its states are not in topological order up to the last"
-        if ((self.words == END) != (self.targets == self.num_states - 1)).any() or (
-            self.words < 0
-        ).any():
+        at_end = self.targets == self.num_states - 1
+        if ((self.words == END) != at_end).any() or (self.words < 0).any():
             return "the word 0 stands elsewhere than on all arcs into the last state"
         if not (np.isfinite(self.am_scores).all() and np.isfinite(self.lm_scores).all()):
             return "it has scores that are not finite"
@@ -155,9 +141,8 @@ class Found:
     """The compact lattice of a search.
 
     Attributes:
-        arrays: states and arcs.
-        beam: natural log; what it holds whole.
-        limited: whether ``max_states`` made the beam smaller than was asked for.
+        beam: natural log; all word sequences within it are there.
+        limited: whether ``max_states`` reduced the beam.
     """
 
     arrays: CompactLattice
@@ -166,23 +151,13 @@ class Found:
 
 
 class LatticeSearch:
-    """Finds the compact lattices of a decoder's lattices.
-
-    Args:
-        decoder: makes the lattices.
-        weights: the LM weight and insertion penalty by which alignments are compared.
-        config: how much they hold.
-    """
+    """Finds the compact lattices of a decoder's lattices; ``weights`` rank alignments."""
 
     def __init__(self, decoder: Decoder, weights: Weights, config: LatticeConfig) -> None:
         self.decoder, self.weights, self.config = decoder, weights, config
 
     def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[Found | None]:
-        """The lattice of each utterance; arguments as for :meth:`Decoder.decode`.
-
-        Returns:
-            ``None`` where the beam left no path.
-        """
+        """As :meth:`Decoder.decode`: the lattice of each utterance, ``None`` without a path."""
         results: list[Found | None] = [None] * len(lengths)
         for utterances, lattice in self.decoder.lattices(log_probs, lengths):
             for utterance, word_lattice in zip(utterances, word_lattices(lattice, self.weights)):
@@ -192,9 +167,7 @@ class LatticeSearch:
 
 
 def widest(lattice: WordLattice, config: LatticeConfig) -> Found:
-    """The compact lattice of the widest beam, the asked one or a half of it, that ``max_states``
-    allows.
-    """
+    """The compact lattice at the configured beam, halved until ``max_states`` allows it."""
     beam = config.beam
     for halvings in range(_HALVINGS + 1):
         arrays = compact(lattice, beam, config.max_states)

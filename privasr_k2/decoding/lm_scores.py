@@ -1,17 +1,15 @@
-"""Log-probabilities of every word of N-best lists by an LM: one file for each LM, beside the lists.
+"""Files of an LM's log-probabilities of every word and sentence end of N-best lists.
 
-Log-probabilities of single words, sentence ends included, so that LMs can be interpolated word by
-word later.
-The file is safetensors: ``log_probs`` (W,) float32, natural log, the hypotheses of all utterances
-one after the other, and in the header as JSON the LM's ``name`` and the ``lists`` that it is for,
-as a hash.
+LMs can so be interpolated word by word. A file is safetensors: ``log_probs`` (W,) float32,
+natural log, hypothesis by hypothesis; its header has the LM's ``name`` and the SHA-256 of the
+``lists`` as JSON.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +27,7 @@ _AGAIN = "score the lists again: lm_scores"
 
 
 def with_hypotheses(lists: NbestLists) -> tuple[NbestList, ...]:
-    """The lists that have hypotheses: where the search found no path there is nothing to score."""
+    """The lists that have hypotheses."""
     return tuple(nbest for nbest in lists.lists if nbest.hyps)
 
 
@@ -39,11 +37,7 @@ def sentences_of(lists: NbestLists) -> list[list[list[str]]]:
 
 
 def write_lm_scores(path: Path, name: str, lists: NbestLists, log_probs: np.ndarray) -> None:
-    """Write what an LM gave for :func:`sentences_of` the lists.
-
-    Args:
-        log_probs: (W,) natural logs of every word and sentence end.
-    """
+    """Write an LM's natural logs (W,) for :func:`sentences_of` the lists."""
     header = {"json": json.dumps({"name": name, "lists": _digest(lists)})}
     with atomic_path(path) as temporary, disk_errors(path):
         save_file({"log_probs": log_probs.astype(np.float32)}, str(temporary), header)
@@ -59,13 +53,12 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
     total = sum(len(hyp) + 1 for nbest in sentences_of(lists) for hyp in nbest)
     by_name: dict[str, np.ndarray] = {}
     for path in paths:
-        what = "scores that lm_scores wrote"
-        header, arrays = read_arrays(path, ["log_probs"], expected=what, way_out=_AGAIN)
+        expected_file = "scores that lm_scores wrote"
+        header, arrays = read_arrays(path, ["log_probs"], expected=expected_file, way_out=_AGAIN)
         log_probs = arrays["log_probs"].astype(np.float64)
         if header.get("lists") != expected:
-            raise DataError(
-                path, f"scores of the lists in {lists.place}", "those of others", _AGAIN
-            )
+            expected = f"scores of the lists in {lists.place}"
+            raise DataError(path, expected, "those of others", _AGAIN)
         if log_probs.shape != (total,):
             shape = f"an array of the shape {log_probs.shape}"
             raise DataError(path, f"{total} scores, of all words and sentence ends", shape, _AGAIN)
@@ -73,19 +66,14 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
             raise DataError(path, "the name of the LM", repr(header.get("name")), _AGAIN)
         name = header["name"]
         if name in by_name:
-            raise DataError(
-                path, "LMs of different names", f"{name} twice", "give one of them another name"
-            )
+            expected, found = "LMs of different names", f"{name} twice"
+            raise DataError(path, expected, found, "give one of them another name")
         by_name[name] = log_probs
     return by_name
 
 
 def with_lm_scores(lists: NbestLists, log_probs: Mapping[str, np.ndarray]) -> NbestLists:
-    """The lists with each LM's natural log of P(words, end) among the scores of every hypothesis.
-
-    Args:
-        log_probs: as :func:`read_lm_scores` gives them.
-    """
+    """The lists with each LM's natural log of P(words, end) in every hypothesis."""
     words = [len(hyp.words.split()) + 1 for nbest in with_hypotheses(lists) for hyp in nbest.hyps]
     if not words:
         return lists
@@ -96,15 +84,12 @@ def with_lm_scores(lists: NbestLists, log_probs: Mapping[str, np.ndarray]) -> Nb
     scored = []
     for nbest in lists.lists:
         hyps = tuple(
-            replace(
-                hyp, lm_scores={**hyp.lm_scores, **{name: next(of) for name, of in totals.items()}}
-            )
+            replace(hyp, lm_scores=hyp.lm_scores | {name: next(of) for name, of in totals.items()})
             for hyp in nbest.hyps
         )
         scored.append(replace(nbest, hyps=hyps))
-    return replace(
-        lists, lists=tuple(scored), lm_names=tuple(sorted({*lists.lm_names, *log_probs}))
-    )
+    names = tuple(sorted({*lists.lm_names, *log_probs}))
+    return replace(lists, lists=tuple(scored), lm_names=names)
 
 
 def candidates_of(
@@ -125,10 +110,8 @@ def candidates_of(
     errors = []
     for nbest in chosen:
         ref = to_scored_units(nbest.ref.split(), scored_units)
-        errors += [
-            count_errors(ref, to_scored_units(hyp.words.split(), scored_units)).errors
-            for hyp in nbest.hyps
-        ]
+        hyps = (to_scored_units(hyp.words.split(), scored_units) for hyp in nbest.hyps)
+        errors += [count_errors(ref, hyp).errors for hyp in hyps]
     sizes = [len(nbest.hyps) for nbest in chosen]
     hyps = [hyp for nbest in chosen for hyp in nbest.hyps]
     return Candidates(
@@ -141,7 +124,5 @@ def candidates_of(
 
 
 def _digest(lists: NbestLists) -> str:
-    content: Sequence[object] = [
-        [nbest.id, [hyp.words for hyp in nbest.hyps]] for nbest in lists.lists
-    ]
+    content = [[nbest.id, [hyp.words for hyp in nbest.hyps]] for nbest in lists.lists]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

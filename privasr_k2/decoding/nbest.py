@@ -1,25 +1,11 @@
-"""Exact N-best lists: the n best *different* word sequences of a lattice, each with its best
-alignment.
+"""Exact N-best lists: the n best different word sequences of a lattice, each at its best alignment.
 
-A lattice of CTC holds many alignments of one word sequence. Its word acceptor, with the costs
-``-(am_score + lm_weight * lm_score - insertion_penalty * num_words)``, becomes free of epsilons and
-deterministic in the tropical semiring, so that a word sequence is one path with the cost of its
-best alignment [Mohri & Riley 2002, An efficient algorithm for the n-best-strings problem]; the n
-shortest paths are the list. Sampling paths (:mod:`privasr_k2.decoding.sampled`) finds only a part
-of it and is an option.
-
-A lattice may have more word sequences than any memory. Two steps keep the work small and the list
-exact:
-
-- Arcs on no path within a beam of the best are left out, and determinization goes no further than
-  that beam. Every path within the beam survives whole, so the n best are exact as soon as n of them
-  lie within it; until then the beam is doubled.
-- Costs are taken relative to the best path through each state (``cost + cost_to_go[target] -
-  cost_to_go[source]``, at least 0), so that Kaldi's single precision is spent on differences.
-
-Where determinization needs more than ``max_states``, the list is what lies within the widest beam
-that needs
-fewer: still exact, but shorter, and :class:`Nbest` says so.
+The word acceptor of the lattice, with the costs ``-(am + lm_weight * lm - insertion_penalty *
+words)``, is determinized in the tropical semiring and its n shortest paths are taken [Mohri & Riley
+2002, An efficient algorithm for the n-best-strings problem]. Arcs and determinization are pruned by
+a beam, which is doubled until n sequences lie within it; the list is then exact. Beyond
+``max_states`` states the beam is halved: the list is shorter, still exact, and marked. Costs
+are relative to the best path through each state, for the sake of Kaldi's single precision.
 """
 
 from __future__ import annotations
@@ -60,9 +46,8 @@ class NbestConfig(Checked):
     """How long the lists are.
 
     Args:
-        num_paths: hypotheses of an utterance, where the lattice has so many.
-        first_beam: natural log; where to look first. It changes the time, and no list that is
-            whole.
+        num_paths: most hypotheses of an utterance.
+        first_beam: natural log, the first beam; it changes the time only.
         max_states: of the deterministic acceptor.
     """
 
@@ -76,10 +61,8 @@ class NbestSearchConfig(NbestConfig):
     """How lists of a first pass are made; defaults in ``conf/common.yaml#nbest``.
 
     Args:
-        posterior_scale: on total scores, before they make word posteriors, or paths are drawn;
-            above 0.
-        method: ``exact``, or ``sampled``: the different word sequences of ``num_paths`` drawn
-            paths.
+        posterior_scale: on total scores, for word posteriors and drawn paths.
+        method: ``exact``, or ``sampled``: the different sequences of ``num_paths`` drawn paths.
     """
 
     posterior_scale: Finite
@@ -92,12 +75,10 @@ class Path:
 
     Attributes:
         words: their numbers.
-        am_score: natural log of the acoustic model's probability, unweighted.
-        lm_score: natural log of the graph's probability, unweighted.
+        am_score, lm_score: natural logs, unweighted.
         labels: (T,) int32, the token of each output frame; 0 is the blank.
-        arcs: the numbers of its arcs in the lattice, in order.
-        posteriors, depths: for each word, where they were asked for: see
-            :mod:`privasr_k2.decoding.posteriors`.
+        arcs: its arcs in the lattice, in order.
+        posteriors, depths: of each word, see :mod:`privasr_k2.decoding.posteriors`.
         classes: spans of names, where the graph has classes.
     """
 
@@ -116,11 +97,9 @@ class Nbest:
     """The list of one utterance.
 
     Attributes:
-        paths: the best first; equal totals are in the order of their words' numbers.
-        limited: ``max_states`` was reached before ``num_paths``: the lattice has more word
-            sequences.
-        beam: natural log; of what is at most this much worse than the best, only ranks beyond
-            ``num_paths`` are missing. -inf for drawn paths, which promise nothing.
+        paths: the best first; equal totals by the numbers of words.
+        limited: ``max_states`` was reached before ``num_paths``.
+        beam: natural log; the list is whole within it, up to ``num_paths``. -inf for drawn paths.
     """
 
     paths: tuple[Path, ...]
@@ -129,58 +108,42 @@ class Nbest:
 
 
 class NbestSearch:
-    """Finds the N-best lists of a decoder's lattices.
-
-    Args:
-        decoder: makes the lattices.
-        weights: the LM weight and insertion penalty by which paths are ranked.
-        config: how long the lists are, and how posteriors are scaled.
-    """
+    """Finds the N-best lists of a decoder's lattices, ranked at ``weights``."""
 
     def __init__(self, decoder: Decoder, weights: Weights, config: NbestSearchConfig) -> None:
         self.decoder, self.weights, self.config = decoder, weights, config
 
     def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[Nbest | None]:
-        """The list of each utterance, with word posteriors; arguments as for
-        :meth:`Decoder.decode`.
-
-        Returns:
-            ``None`` where the beam left no path.
-        """
+        """As :meth:`Decoder.decode`: lists with word posteriors, ``None`` without a path."""
         results: list[Nbest | None] = [None] * len(lengths)
         for utterances, lattice in self.decoder.lattices(log_probs, lengths):
             drawn: Sequence[Sequence[np.ndarray] | None] = [None] * len(utterances)
             if self.config.method == "sampled":
                 scores = total_scores(lattice, self.weights) * self.config.posterior_scale
                 drawn = draw_paths(lattice, scores, self.config.num_paths)
-            for utterance, own, paths in zip(
-                utterances, word_lattices(lattice, self.weights), drawn
-            ):
+            word_arcs = word_lattices(lattice, self.weights)
+            for utterance, own, paths in zip(utterances, word_arcs, drawn):
                 if own is not None:
                     hypotheses = nbest(own, self.config) if paths is None else of_paths(own, paths)
                     with_names = _with_classes(hypotheses, own, self.decoder.graph.delimiters)
-                    results[utterance] = with_posteriors(
-                        with_names, own, self.config.posterior_scale
-                    )
+                    scale = self.config.posterior_scale
+                    results[utterance] = with_posteriors(with_names, own, scale)
         return results
 
 
-def _with_classes(found: Nbest, lattice: WordLattice, delimiters: ClassDelimiters) -> Nbest:
-    """With the spans of names in each path's alignment."""
+def _with_classes(result: Nbest, lattice: WordLattice, delimiters: ClassDelimiters) -> Nbest:
     if not delimiters.classes:
-        return found
-    paths = [
-        replace(path, classes=delimiters.split(lattice.symbols(path.arcs))[1])
-        for path in found.paths
-    ]
-    return replace(found, paths=tuple(paths))
+        return result
+    split = (delimiters.split(lattice.symbols(path.arcs)) for path in result.paths)
+    paths = [replace(path, classes=classes) for path, (_, classes) in zip(result.paths, split)]
+    return replace(result, paths=tuple(paths))
 
 
 def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
     """The best ``config.num_paths`` word sequences of a lattice.
 
     Raises:
-        RuntimeError: a path's scores do not add up to what it was found with, which is a defect.
+        RuntimeError: a path's scores do not add up to its cost, which is a defect.
     """
     # No path is worse than one that takes every arc.
     worst = float(lattice.costs[np.isfinite(lattice.costs)].sum())
@@ -203,9 +166,8 @@ def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
             sequences, beam = wider, 2 * beam
     # With a smaller beam there may still have been enough.
     limited = limited and len(sequences) < config.num_paths
-    aligned = _aligned(
-        lattice, [words for _, words in sequences], max(cost for cost, _ in sequences)
-    )
+    worst_cost = max(cost for cost, _ in sequences)
+    aligned = _aligned(lattice, [words for _, words in sequences], worst_cost)
     for (exact, path), (cost, _) in zip(aligned, sequences):
         if abs(exact - cost) > _AGREEMENT:
             raise RuntimeError(f"the path of {path.words} costs {exact} and was found with {cost}")
@@ -213,48 +175,33 @@ def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
 
 
 def of_paths(lattice: WordLattice, drawn: Sequence[np.ndarray]) -> Nbest:
-    """The different word sequences of some paths, each with its best alignment in the lattice.
-
-    Args:
-        drawn: the arcs of each path, at least one path.
-    """
+    """The different word sequences of one or more paths, each with its best alignment."""
     # A word sequence's best alignment costs no more than the one that was drawn.
     beam = max(float(lattice.costs[arcs].sum()) for arcs in drawn)
     sequences = list(dict.fromkeys(lattice.words(arcs) for arcs in drawn))
     return Nbest(_ranked(_aligned(lattice, sequences, beam)), False, -math.inf)
 
 
-def with_posteriors(found: Nbest, lattice: WordLattice, scale: float) -> Nbest:
-    """A list with the posterior and depth of every word.
-
-    Args:
-        found: the list of ``lattice``, whose arcs are frames.
-        scale: on total scores; above 0.
-    """
+def with_posteriors(result: Nbest, lattice: WordLattice, scale: float) -> Nbest:
+    """A list of ``lattice`` with the posterior and depth of every word."""
     posteriors = word_posteriors(lattice, scale)
     paths = []
-    for path in found.paths:
+    for path in result.paths:
         values, depths = posteriors.of_path(path.arcs)
         paths.append(replace(path, posteriors=values, depths=depths))
-    return replace(found, paths=tuple(paths))
+    return replace(result, paths=tuple(paths))
 
 
 def _sequences(
     lattice: WordLattice, beam: float, num_paths: int, max_states: int | None
 ) -> list[tuple[float, tuple[int, ...]]] | None:
-    """The word sequences within a beam, at most ``num_paths``, and their costs over the best, by
-    cost.
-
-    Returns:
-        ``None`` where that takes more than ``max_states`` states.
-    """
+    """Costs and words within a beam, by cost; ``None`` beyond ``max_states`` states."""
     import kaldifst
 
     acceptor = _transducer(lattice, beam + _AGREEMENT, acceptor=True)
     kaldifst.rmepsilon(acceptor)
-    deterministic = kaldifst.determinize(
-        acceptor, delta=_DELTA, nstate=max_states or -1, weight=repr(beam + _AGREEMENT)
-    )
+    limits = {"nstate": max_states or -1, "weight": repr(beam + _AGREEMENT)}
+    deterministic = kaldifst.determinize(acceptor, delta=_DELTA, **limits)
     if max_states is not None and deterministic.num_states >= max_states:
         return None
     sequences = []
@@ -267,11 +214,7 @@ def _sequences(
 
 
 def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifst.StdVectorFst:
-    """The arcs within a beam in OpenFst, from words to words, or else from words to arc numbers
-    from 1.
-
-    An arc with several words becomes several arcs, of which the first has the cost and the number.
-    """
+    """The arcs within a beam in OpenFst, from words to words, or to arc numbers from 1."""
     import kaldifst
 
     kept = np.flatnonzero(lattice.excess <= beam)
@@ -286,14 +229,11 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
     sources[later] = targets[later - 1] = lattice.final + 1 + np.arange(len(later))
     labels = np.zeros(len(of), dtype=np.int64)
     labels[counts[of] > 0] = words
-    numbers, costs = (
-        np.where(is_first, kept[of] + 1, 0),
-        np.where(is_first, lattice.costs[kept][of], 0.0),
-    )
+    numbers = np.where(is_first, kept[of] + 1, 0)
+    costs = np.where(is_first, lattice.costs[kept][of], 0.0)
     # Few states are left within a beam: they are numbered anew, the first one 0.
-    states, numbered = np.unique(
-        np.concatenate([[0, lattice.final], sources, targets]), return_inverse=True
-    )
+    ends = np.concatenate([[0, lattice.final], sources, targets])
+    states, numbered = np.unique(ends, return_inverse=True)
     sources, targets = np.split(numbered[2:], 2)
     finals = np.full(len(states), np.inf)
     finals[numbered[1]] = 0.0
@@ -304,7 +244,7 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
 def _aligned(
     lattice: WordLattice, sequences: Sequence[tuple[int, ...]], beam: float
 ) -> list[tuple[float, Path]]:
-    """The best path of each word sequence and its cost over the best, which is at most ``beam``."""
+    """The best path of each word sequence and its cost over the best, at most ``beam``."""
     import kaldifst
 
     transducer = _transducer(lattice, beam + _AGREEMENT, acceptor=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from privasr_k2.decoding.jobs import AcousticModel, DecodeConfig, search_cuts
+from privasr_k2.decoding.jobs import AcousticModel, DecodeConfig, facts_of, search_cuts
 from privasr_k2.decoding.nbest import Nbest, NbestSearch, NbestSearchConfig, Path
 from privasr_k2.decoding.word_times import word_spans
 from privasr_k2.errors import GraphError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LISTED = 5
+_SAME_LANG = "give the language folder that the graph was compiled from"
 _DIGITS = 4  # of seconds
 _POSTERIOR_DIGITS = 6
 
@@ -36,7 +37,7 @@ class NbestJobConfig(DecodeConfig, NbestSearchConfig):
 
 
 class SubsamplingModel(AcousticModel, Protocol):
-    """An acoustic model that tells how many input frames make one of its outputs."""
+    """An acoustic model with its number of input frames per output frame."""
 
     subsampling: int
 
@@ -45,8 +46,7 @@ class WordTimes:
     """Finds the times of a path's words.
 
     Args:
-        lang: the language folder that the graph was compiled from, which has the pronunciations.
-        graph: the graph that was searched.
+        lang: the language folder that the graph was compiled from.
 
     Raises:
         GraphError: they have other tokens or words.
@@ -58,12 +58,7 @@ class WordTimes:
         # Names that no list has: the language folder's last word is another.
         self._any_tokens = spoken[-1] == UNK
         if tuple(lang.words) != (spoken[:-1] if self._any_tokens else spoken):
-            raise GraphError(
-                lang.folder,
-                f"the words of {graph.folder}",
-                "others",
-                "give the language folder that the graph was compiled from",
-            )
+            raise GraphError(lang.folder, f"the words of {graph.folder}", "others", _SAME_LANG)
         self._words, self._lang = graph.words, lang
         self._repeats = graph.info["ctc_topology"] == "modified"
         self._variants: dict[str, list[tuple[int, ...]]] = defaultdict(list)
@@ -71,32 +66,21 @@ class WordTimes:
             self._variants[word].append(tuple(lang.token_ids[token] for token in tokens))
 
     def times(self, path: Path, seconds: float, duration: float) -> tuple[tuple[float, float], ...]:
-        """Start and end of each word, in seconds.
+        """(start, end) of each word in seconds.
 
         Args:
-            path: words and the token of each output frame.
             seconds: between two output frames.
-            duration: of the utterance, which no word exceeds.
+            duration: of the utterance, the upper bound of times.
         """
         words = [self._words[word] for word in path.words]
-        variants = [
-            None if self._any_tokens and word == UNK else self._variants[word] for word in words
-        ]
+        any_word = UNK if self._any_tokens else None
+        variants = [None if word == any_word else self._variants[word] for word in words]
         spans = word_spans(path.labels.tolist(), variants, repeats=self._repeats)
         if spans is None:
-            raise GraphError(
-                self._lang.folder / "lexicon.txt",
-                f"pronunciations that spell the path of {' '.join(words)!r}",
-                "none that do",
-                "give the language folder that the graph was compiled from",
-            )
-        return tuple(
-            (
-                round(min(first * seconds, duration), _DIGITS),
-                round(min(last * seconds, duration), _DIGITS),
-            )
-            for first, last in spans
-        )
+            expected = f"pronunciations that spell the path of {' '.join(words)!r}"
+            raise GraphError(self._lang.folder / "lexicon.txt", expected, "none", _SAME_LANG)
+        ends = np.minimum(np.array(spans, dtype=np.float64).reshape(-1, 2) * seconds, duration)
+        return tuple((round(first, _DIGITS), round(last, _DIGITS)) for first, last in ends.tolist())
 
 
 def nbest_cuts(
@@ -108,71 +92,44 @@ def nbest_cuts(
     *,
     word_times: WordTimes | None,
 ) -> Iterator[NbestList]:
-    """The lists of this job's cuts, the longest first; what was lost or cut short is logged.
-
-    Args:
-        model: the acoustic model.
-        search: decoder, weights and lengths of lists.
-        cuts: those of the role, with features.
-        config: this job's share, and batches.
-        device: where to compute.
-        word_times: ``None`` leaves the times out.
-    """
+    """The lists of this job's cuts, the longest first; logs lost and limited ones."""
     words, limited = search.decoder.graph.words, []
     for cut, searched in search_cuts(model, search, cuts, config, device):
         if searched is not None and searched.limited:
             limited.append(cut.id)
-            log.warning(
-                "%s: determinization passed max_states=%d; here are the %d hypotheses within %g of the best",
-                cut.id, config.max_states, len(searched.paths), searched.beam,
-            )  # fmt: skip
+            message = (
+                "%s: determinization passed max_states=%d; here are the %d hypotheses within %g"
+            )
+            num_paths = len(searched.paths)
+            log.warning(message, cut.id, config.max_states, num_paths, searched.beam)
         yield nbest_list(cut, searched, words, model.subsampling, word_times)
     if limited:
-        log.warning(
-            "%d lists have fewer than %d hypotheses though their lattices have more: %s; raise max_states, "
-            "or decode with a smaller output_beam",
-            len(limited), config.num_paths, " ".join(limited[:_LISTED]),
-        )  # fmt: skip
+        message = (
+            "%d lists have fewer than %d hypotheses though their lattices have more: %s;"
+            " raise max_states, or decode with a smaller output_beam"
+        )
+        log.warning(message, len(limited), config.num_paths, " ".join(limited[:_LISTED]))
 
 
 def nbest_list(
     cut: Cut,
-    found: Nbest | None,
+    result: Nbest | None,
     words: Sequence[str],
     subsampling: int,
     word_times: WordTimes | None,
 ) -> NbestList:
-    """The list of one cut; without a path it is empty.
-
-    Args:
-        cut: with its reference and features.
-        found: what the search gave.
-        words: by their numbers.
-        subsampling: input frames for an output frame.
-        word_times: ``None`` leaves the times out.
-    """
-    supervision = cut.supervisions[0]
+    """The list of one cut; empty without a path. ``subsampling``: input frames per output frame."""
     hyps = []
-    for rank, path in enumerate(found.paths if found else (), start=1):
+    for rank, path in enumerate(result.paths if result else (), start=1):
         times = None
         if word_times is not None:
             times = word_times.times(path, subsampling * cut.frame_shift, cut.duration)
         text = " ".join(words[word] for word in path.words)
         sure, depths = _rounded(path.posteriors), _rounded(path.depths)
-        hyps.append(
-            Hypothesis(
-                rank, text, path.am_score, {GRAPH: path.lm_score}, sure, times, path.classes, depths
-            )
-        )
-    part = (cut.custom or {}).get("part", "")
-    return NbestList(
-        cut.id, part, supervision.speaker or "", supervision.text or "", found is None, tuple(hyps)
-    )
+        scores = path.am_score, {GRAPH: path.lm_score}
+        hyps.append(Hypothesis(rank, text, *scores, sure, times, path.classes, depths))
+    return NbestList(*facts_of(cut), result is None, tuple(hyps))
 
 
 def _rounded(values: np.ndarray | None) -> tuple[float, ...] | None:
-    return (
-        None
-        if values is None
-        else tuple(round(float(value), _POSTERIOR_DIGITS) for value in values)
-    )
+    return None if values is None else tuple(round(float(v), _POSTERIOR_DIGITS) for v in values)

@@ -1,23 +1,13 @@
-"""Word posteriors of a lattice: how probable each word of a path is, given all the lattice's other
-paths.
+"""Word posteriors of a lattice: ``C_max`` of [wessel2001] over frames.
 
-A path with the score s has the probability exp(scale * s) over the sum of that over all paths. At
-each frame it has exactly one word under way: the one that the frame's arc carries (of several the
-last), else the next one to come; after the last word there is none. Summed over paths, that is a
-distribution over words (and "none") for every frame. A word's posterior is the largest probability
-that it has among the frames in which it is under way in its own path, ``C_max`` of [wessel2001];
-the depth there is the effective number of words that compete, exp of the distribution's entropy.
-
-Why the *next* word and not the last one: determinization of the graph moves a word later, to where
-it is known for certain, for homophones to the first token of the following word or to the end. The
-word to come has frames in all these cases. Compared are the arcs of paths with arcs of paths; the
-times in which words were really said (:mod:`privasr_k2.decoding.word_times`) do not enter. Where
-one path carries a word early and another late, their frames may miss each other; the posterior is
-then too small, never too large by that.
+A path with the score s has a probability proportional to exp(scale * s). In each frame one word
+is under way: that of the frame's arc (of several the last), else the next one, since
+determinization moves words only later. A word's posterior is its largest probability among the
+frames in which it is under way on its path; its depth is exp of the entropy there, an effective
+number of competing words. Words that paths carry in disjoint frames get too small a posterior.
 
 [wessel2001] F. Wessel, R. Schlüter, K. Macherey and H. Ney, Confidence measures for large
-vocabulary continuous speech recognition, IEEE Transactions on Speech and Audio Processing 9(3),
-2001.
+vocabulary continuous speech recognition, IEEE Trans. Speech and Audio Processing 9(3), 2001.
 """
 
 from __future__ import annotations
@@ -37,17 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class WordPosteriors:
-    """Which word is under way in each frame of a lattice.
+    """The distribution of the word under way in each frame of a lattice.
 
     Attributes:
         words: (V,) numbers of the lattice's words, increasing.
-        frames: (T + 1, V + 1) probabilities, each row adds up to 1; the last column is "no word any
-            more", the last row belongs to the arcs into the final state, which are no frame but may
-            carry words.
+        frames: (T + 1, V + 1) probabilities, rows sum to 1; the last column is "no word any more",
+            the last row that of the arcs into the final state.
         depths: (T + 1,) exp of each row's entropy, 1 or more.
         arc_posteriors: (A,) probability of the paths through each arc; 0 for an arc on no path.
         arc_levels: (A,) the row of each arc; -1 for an arc on no path.
-        word_splits, word_values: as in the lattice, without what is no word.
+        word_splits, word_values: as in the lattice, without epsilons.
     """
 
     words: np.ndarray
@@ -59,16 +48,13 @@ class WordPosteriors:
     word_values: np.ndarray
 
     def of_path(self, arcs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior and depth of each word of a path.
+        """(W,) posteriors in [0, 1] and (W,) depths of the words of a path.
 
-        A word without a frame (an arc with several words, after an arc with a word) gets the
-        probability of the arcs of its frame that carry it.
+        A word without a frame (an arc with several words) gets the probability of the arcs of its
+        frame that carry it.
 
         Args:
             arcs: (T + 1,) the path's arcs, in order.
-
-        Returns:
-            (W,) posteriors in [0, 1] and (W,) depths.
         """
         levels = self.arc_levels[arcs]
         counts, places = rows_of(self.word_splits, arcs)
@@ -94,26 +80,23 @@ class WordPosteriors:
 
 
 def word_posteriors(lattice: WordLattice, scale: float) -> WordPosteriors:
-    """Sum over all paths of a lattice.
+    """Sum over all paths of a lattice, as a Markov chain from its backward sums.
 
-    With costs relative to the best path through each state the sums neither overflow nor vanish.
-    Backward sums make the lattice a Markov chain, whose rows are then added up frame by frame.
+    Costs are relative to the best path through each state: sums neither overflow nor vanish.
 
     Args:
-        lattice: every arc is one frame, those into the final state none; each state is reached by
-            paths of one length.
+        lattice: every arc but those into the final state is a frame; the paths to a state have one
+            length.
         scale: above 0, on total scores; below 1 it flattens the distribution over paths.
 
     Raises:
-        ValueError: paths of different lengths reach one state, so that arcs are no frames.
+        ValueError: paths of different lengths reach one state.
     """
     chain = _chain(lattice, scale)
     word_splits, word_values = _words(lattice)
     words, columns = np.unique(word_values, return_inverse=True)
     counts, none = word_splits[chain.arcs + 1] - word_splits[chain.arcs], len(words)
-    padded = np.append(
-        columns, none
-    )  # so that an arc without words behind the last one has an index
+    padded = np.append(columns, none)  # so that the last arc without words has an index
     first = np.where(counts > 0, padded[word_splits[chain.arcs]], none)
     last = np.where(counts > 0, padded[word_splits[chain.arcs + 1] - 1], none)
     flow = chain.occupancy[chain.sources] * chain.chances
@@ -127,9 +110,8 @@ def word_posteriors(lattice: WordLattice, scale: float) -> WordPosteriors:
     depths = np.exp(np.maximum(-(frames * logs).sum(axis=1), 0.0))
     arc_posteriors, arc_levels = np.zeros(len(lattice.costs)), np.full(len(lattice.costs), -1)
     arc_posteriors[chain.arcs], arc_levels[chain.arcs] = flow, chain.levels
-    return WordPosteriors(
-        words, frames, depths, arc_posteriors, arc_levels, word_splits, word_values
-    )
+    arcs = arc_posteriors, arc_levels
+    return WordPosteriors(words, frames, depths, *arcs, word_splits, word_values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +144,7 @@ def _chain(lattice: WordLattice, scale: float) -> _Chain:
     level = dijkstra(graph, indices=0, unweighted=True)
     reached = np.isfinite(level)
     if np.any(level[ends[1]] != level[ends[0]] + 1) or level[lattice.final] != level[reached].max():
-        raise ValueError(
-            "arcs of a lattice must be frames: paths of different lengths reach one state"
-        )
+        raise ValueError("arcs must be frames: paths of different lengths reach one state")
     states = np.argsort(level, kind="stable")[: np.count_nonzero(reached)]
     number = np.zeros(num_states, dtype=np.int64)
     number[states] = np.arange(len(states))
@@ -185,22 +165,16 @@ def _chain(lattice: WordLattice, scale: float) -> _Chain:
 
 
 def _coming_words(chain: _Chain, silent: np.ndarray, first: np.ndarray, none: int) -> np.ndarray:
-    """(T + 1, none + 1) for each level the probability that a word is the next one, ``none`` for no
-    word.
-
-    Args:
-        silent: (A',) whether an arc has no word.
-        first: (A',) the first word of the others.
-        none: V.
-    """
+    """(T + 1, none + 1) the probability of each next word by level; ``none`` for no word."""
     splits, spoken = chain.state_splits, ~silent
     local = chain.targets - splits[chain.levels + 1]  # numbered within their level
     num_states, widest = len(chain.occupancy), int(np.diff(splits).max())
-    onward = sparse.csr_matrix(
-        (chain.chances[silent], (chain.sources[silent], local[silent])), (num_states, widest)
-    )
-    word_matrix = sparse.csr_matrix(
-        (chain.chances[spoken], (chain.sources[spoken], first[spoken])), (num_states, none + 1)
+    onward, word_matrix = (
+        sparse.csr_matrix((chain.chances[arcs], (chain.sources[arcs], columns[arcs])), shape)
+        for arcs, columns, shape in (
+            (silent, local, (num_states, widest)),
+            (spoken, first, (num_states, none + 1)),
+        )
     )
     frames = np.zeros((len(splits) - 2, none + 1))
     coming = sparse.csr_matrix(([1.0], ([0], [none])), shape=(1, none + 1))  # at the final state
@@ -222,9 +196,7 @@ def _rows(matrix: sparse.csr_matrix, rows: slice, width: int) -> sparse.csr_matr
 def _transitions(
     logs: np.ndarray, sources: np.ndarray, targets: np.ndarray, arc_splits: np.ndarray
 ) -> np.ndarray:
-    """(A,) the probability of each arc among those that leave its source; arcs are sorted by
-    source.
-    """
+    """(A,) the probability of each arc among those of its source; they are sorted by source."""
     leaving, starts, sizes = np.unique(sources, return_index=True, return_counts=True)
     splits = np.searchsorted(starts, arc_splits)
     backward, sums = np.zeros(int(targets.max()) + 1), np.zeros(len(logs))

@@ -17,6 +17,7 @@ from privasr_k2.decoding.first_pass import FirstPass, SearchConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.tune import read_weights
 from privasr_k2.errors import DataError
+from privasr_k2.graph.folder import check_outputs
 
 if TYPE_CHECKING:
     from privasr_k2.am.ctc import CtcModel
@@ -27,15 +28,14 @@ FILE = "recognizer.yaml"
 
 @dataclass(frozen=True)
 class RecognizerSpec(Checked):
-    """Where the parts are, relative to the file that says so, and how they are used.
+    """The parts of a recognizer; paths are relative to the file.
 
     Attributes:
-        model: folder of the acoustic model.
-        graph: folder of the graph.
-        features: ``fbank``, ``mfcc`` or ``sphinx``; ``given`` where the corpus brought its own, so
-            that no audio can be transcribed.
+        model, graph: folders.
+        features: ``fbank``, ``mfcc`` or ``sphinx``; ``given`` for those of the corpus: then no
+            audio can be transcribed.
         sampling_rate: of the training data, in Hz.
-        search: pruning, and as its grid the one point that dev has chosen.
+        search: pruning, and as its grid the point that was chosen on dev.
     """
 
     model: str
@@ -51,9 +51,7 @@ def describe(
     """The specification of a recognizer whose file will stand in the folder ``beside``.
 
     Args:
-        model: folder of the acoustic model.
-        graph: folder of the graph.
-        features: folder of the features it was trained on.
+        model, graph, features: folders; the model was trained on these features.
         weights: ``weights.json``, chosen on dev.
         search: pruning; its grid is replaced by the chosen point.
     """
@@ -71,7 +69,7 @@ def describe(
 
 
 class Recognizer:
-    """Turns samples into words. Made by :meth:`from_folder`."""
+    """Turns samples into words."""
 
     def __init__(
         self,
@@ -90,29 +88,21 @@ class Recognizer:
         folder = Path(folder)
         file = folder / FILE
         if not file.is_file():
-            raise DataError(
-                file, "a recognizer", "nothing", "run the recipe to its end; it writes the file"
-            )
+            way_out = "run the recipe to its end; it writes the file"
+            raise DataError(file, "a recognizer", "nothing", way_out)
         spec = configuration.load(RecognizerSpec, [file])
         if spec.features not in DIMENSIONS:
-            raise DataError(
-                file,
-                f"features that are computed from audio: {' or '.join(DIMENSIONS)}",
-                f"{spec.features} ones, which came with the corpus",
-                "train on a corpus with audio; what has such features is decoded with bin.decode",
-            )
+            expected = f"features that are computed from audio: {' or '.join(DIMENSIONS)}"
+            found = f"{spec.features} ones, which came with the corpus"
+            raise DataError(file, expected, found, "train with audio, or use bin.decode")
         model = load_model(folder / spec.model, device)
         decoder = open_decoder(folder / spec.graph, spec.search, device=device)
-        decoder.check_model(model.num_tokens, model.tokens, folder / spec.model, model.ctc_topology)
+        outputs = model.num_tokens, model.tokens, model.ctc_topology
+        check_outputs(decoder.graph, *outputs, folder / spec.model)
         return cls(spec, model, decoder, device)
 
     def transcribe(self, samples: np.ndarray, sampling_rate: int) -> str | None:
-        """The words of one recording; None where the search found no path.
-
-        Args:
-            samples: (S,) float32 in [-1, 1], one channel.
-            sampling_rate: in Hz; another rate than the training data's is resampled.
-        """
+        """The words of (S,) float32 samples in [-1, 1] at any rate; None without a path."""
         import torch
 
         if sampling_rate != self.spec.sampling_rate:
@@ -120,17 +110,14 @@ class Recognizer:
         features = torch.from_numpy(extract(samples, self.spec.sampling_rate, self.spec.features))
         lengths = torch.tensor([len(features)])
         with torch.no_grad():  # k2 1.23.4 refuses inference tensors
-            log_probs, lengths = self._model.log_probs(
-                features[None].to(self._device), lengths.to(self._device)
-            )
+            inputs = features[None].to(self._device), lengths.to(self._device)
+            log_probs, lengths = self._model.log_probs(*inputs)
             hyps = self._decoder.decode(log_probs, lengths)[0]
         return None if hyps is None else hyps[0].words
 
 
 def read_audio(path: Path) -> tuple[np.ndarray, int]:
-    """The samples, (S,) float32 in [-1, 1], and the sampling rate of an audio file with one
-    channel.
-    """
+    """(S,) float32 samples in [-1, 1] and the sampling rate of an audio file with one channel."""
     import soundfile
 
     from privasr_k2.data.audio import read_header
@@ -139,12 +126,8 @@ def read_audio(path: Path) -> tuple[np.ndarray, int]:
     if header.problem is not None:
         raise DataError(path, "an audio file", header.problem, "give a WAV, FLAC or SPHERE file")
     if header.num_channels != 1:
-        raise DataError(
-            path,
-            "one channel",
-            f"{header.num_channels}",
-            f"choose one, for example: sox {path} 1.wav remix 1",
-        )
+        way_out = f"choose one, for example: sox {path} 1.wav remix 1"
+        raise DataError(path, "one channel", str(header.num_channels), way_out)
     return soundfile.read(str(path), dtype="float32")
 
 

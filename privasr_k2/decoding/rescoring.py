@@ -1,16 +1,10 @@
-"""Choose among the hypotheses of N-best lists with several language models, at every point of a
-grid.
+"""Choose among the hypotheses of N-best lists with several language models, on a grid of weights.
 
     score = am + lm_weight * L(words) - insertion_penalty * (number of words)
-
-with L of K models, whose weights lambda_k are 0 or more and add up to 1:
-
     linear      L = sum over words of ln sum_k lambda_k P_k(word | history)
     log-linear  L = sum_k lambda_k ln P_k(words)
 
-where "words" includes the sentence end. All models' log-probabilities of every word are given, so
-that a grid
-needs no model again: each point is a few sums over all hypotheses.
+with K models, lambda_k >= 0, sum_k lambda_k = 1, and the sentence end among the words.
 """
 
 from __future__ import annotations
@@ -37,16 +31,15 @@ _ROUNDING = 1e-9  # of weights that add up to 1
 
 @dataclass(frozen=True)
 class Candidates:
-    """The hypotheses of all utterances, one after the other, those of each in the order of their
-    ranks.
+    """The hypotheses of all utterances, concatenated, those of each utterance by rank.
 
     Attributes:
-        utterance: (H,) number of the utterance, from 0, ascending, none left out.
+        utterance: (H,) number of the utterance, from 0, ascending, without gaps.
         am: (H,) natural log of the acoustic score.
         num_words: (H,) words.
         errors: (H,) word errors against the reference.
-        log_probs: for each LM (W,), the natural logs of all words and sentence ends, hypothesis by
-            hypothesis: W = sum of ``num_words`` + H.
+        log_probs: for each LM (W,), natural logs of all words and sentence ends, W = sum of
+            ``num_words`` + H.
     """
 
     utterance: np.ndarray
@@ -57,34 +50,18 @@ class Candidates:
 
     def __post_init__(self) -> None:
         steps = np.diff(self.utterance)
-        if (
-            len(self.utterance) == 0
-            or self.utterance[0] != 0
-            or ((steps != 0) & (steps != 1)).any()
-        ):
-            raise ValueError(
-                "utterances must be numbered 0, 1, ... with at least one hypothesis each"
-            )
+        if not len(steps) + 1 == len(self.utterance) or self.utterance[0] or set(steps) - {0, 1}:
+            raise ValueError("utterances must be numbered 0, 1, ... and have hypotheses")
         total = int(self.num_words.sum()) + len(self.num_words)
         for name, values in self.log_probs.items():
             if values.shape != (total,):
                 raise ValueError(f"{name}: {total} log-probabilities expected, got {values.shape}")
             if not np.isfinite(values).all():
-                at = (
-                    int(
-                        np.searchsorted(
-                            self.word_starts, np.flatnonzero(~np.isfinite(values))[0], "right"
-                        )
-                    )
-                    - 1
-                )
-                raise DataError(
-                    f"LM {name}, hypothesis {at} (utterance {self.utterance[at]})",
-                    "finite log-probabilities",
-                    "others",
-                    "give words that the LM does not know a probability (<unk>), or leave the"
-                    " LM out",
-                )
+                first = np.flatnonzero(~np.isfinite(values))[0]
+                at = int(np.searchsorted(self.word_starts, first, "right")) - 1
+                place = f"LM {name}, hypothesis {at} (utterance {self.utterance[at]})"
+                way_out = "give unknown words a probability (<unk>), or leave the LM out"
+                raise DataError(place, "finite log-probabilities", "others", way_out)
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -97,33 +74,27 @@ class Candidates:
         return np.concatenate([[0], np.cumsum(self.num_words + 1)[:-1]])
 
     def lm_totals(self, weights: Mapping[str, float], *, interpolation: str) -> np.ndarray:
-        """L of the module for every hypothesis: (H,).
+        """(H,) L of every hypothesis; ``weights`` are the lambda of each LM.
 
-        Args:
-            weights: lambda of each LM, 0 or more; they must add up to 1.
-            interpolation: ``linear`` or ``log_linear``.
+        Raises:
+            ValueError: weights below 0 or of another sum than 1, or an unknown interpolation.
         """
         used = {name: weight for name, weight in weights.items() if weight > 0}
         if abs(sum(used.values()) - 1) > _ROUNDING or min(weights.values()) < 0:
             raise ValueError(f"weights must be 0 or more and add up to 1, got {dict(weights)}")
         if interpolation not in INTERPOLATIONS:
-            raise ValueError(
-                f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {interpolation!r}"
-            )
+            raise ValueError(_unknown(interpolation))
         if interpolation == "log_linear":
             by_word = sum(weight * self.log_probs[name] for name, weight in used.items())
         else:
-            by_word = np.logaddexp.reduce(
-                [np.log(w) + self.log_probs[name] for name, w in used.items()]
-            )
+            parts = [np.log(w) + self.log_probs[name] for name, w in used.items()]
+            by_word = np.logaddexp.reduce(parts)
         return np.add.reduceat(by_word, self.word_starts)
 
     def best(
         self, lm_totals: np.ndarray, lm_weights: np.ndarray, penalties: np.ndarray
     ) -> np.ndarray:
-        """The best hypothesis of each utterance at G points: (G, N) numbers of hypotheses.
-
-        Of several equally good ones it is the one of the lowest rank.
+        """(G, N) the best hypothesis of each utterance at G points; among equals the first.
 
         Args:
             lm_totals: (H,) of :meth:`lm_totals`.
@@ -133,11 +104,8 @@ class Candidates:
         rows = max(1, _BLOCK // len(self.am))
         for start in range(0, len(lm_weights), rows):
             points = slice(start, start + rows)
-            scores = (
-                self.am
-                + lm_weights[points, None] * lm_totals
-                - penalties[points, None] * self.num_words
-            )  # (g, H)
+            scores = self.am + lm_weights[points, None] * lm_totals  # (g, H)
+            scores -= penalties[points, None] * self.num_words
             top = np.maximum.reduceat(scores, self.starts, axis=1)
             is_top = scores == top[:, self.utterance]
             first = np.where(is_top, np.arange(len(self.am)), len(self.am))
@@ -145,7 +113,7 @@ class Candidates:
         return chosen
 
     def oracle(self) -> np.ndarray:
-        """The hypothesis with the fewest errors of each utterance, of the lowest rank: (N,)."""
+        """(N,) the hypothesis with the fewest errors of each utterance, of the lowest rank."""
         top = np.minimum.reduceat(self.errors, self.starts)
         first = np.where(self.errors == top[self.utterance], np.arange(len(self.am)), len(self.am))
         return np.minimum.reduceat(first, self.starts)
@@ -153,13 +121,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Point:
-    """One setting of all weights.
-
-    Attributes:
-        lm_weight: factor of L, 0 or more.
-        insertion_penalty: what a word costs.
-        lambdas: weight of each LM, in the order of the grid's names.
-    """
+    """One setting of all weights; ``lambdas`` in the order of the grid's LMs."""
 
     lm_weight: float
     insertion_penalty: float
@@ -171,11 +133,8 @@ class GridConfig(Checked):
     """The grid of weights that is tried on dev.
 
     Args:
-        interpolation: ``linear`` or ``log_linear``.
-        lm_weights: factors of L.
-        insertion_penalties: what a word costs; below 0 it is a reward.
-        steps: weights of single LMs are multiples of 1 / steps; 0: all LMs have the same weight.
-            With one LM there is nothing to try.
+        insertion_penalties: the cost of a word; a reward below 0.
+        steps: lambdas are multiples of 1 / steps; 0: all LMs have the same weight.
     """
 
     interpolation: Annotated[str, one_of(*INTERPOLATIONS)]
@@ -204,15 +163,9 @@ def simplex(num: int, steps: int) -> list[tuple[float, ...]]:
 def grid_errors(
     candidates: Candidates, names: Sequence[str], config: GridConfig
 ) -> dict[Point, int]:
-    """The summed errors of the hypotheses chosen at every point, in the order of the grid.
-
-    Args:
-        names: the LMs to combine; a single one needs no weights.
-    """
-    weights, penalties = (
-        values.ravel()
-        for values in np.meshgrid(config.lm_weights, config.insertion_penalties, indexing="ij")
-    )
+    """The summed errors of the choices at every point of the grid, with the LMs ``names``."""
+    grid = np.meshgrid(config.lm_weights, config.insertion_penalties, indexing="ij")
+    weights, penalties = (values.ravel() for values in grid)
     errors: dict[Point, int] = {}
     even = config.steps == 0 or len(names) == 1
     for lambdas in [(1 / len(names),) * len(names)] if even else simplex(len(names), config.steps):
@@ -224,21 +177,15 @@ def grid_errors(
 
 
 def choose(errors: Mapping[Point, int]) -> Point:
-    """The point with the fewest errors; among equals the smallest LM weight, then the penalty
-    nearest to 0.
+    """The point with the fewest errors.
 
-    Among points that differ in single LMs' weights only it is the one nearest to even weights.
+    Among equals the smallest LM weight wins, then the penalty nearest to 0, then even lambdas.
     """
 
     def order(point: Point) -> tuple[float, ...]:
         uneven = max(point.lambdas) - min(point.lambdas)
-        return (
-            errors[point],
-            point.lm_weight,
-            abs(point.insertion_penalty),
-            point.insertion_penalty,
-            uneven,
-        )
+        penalty = abs(point.insertion_penalty), point.insertion_penalty
+        return errors[point], point.lm_weight, *penalty, uneven
 
     return min(errors, key=order)
 
@@ -249,9 +196,7 @@ class Rescoring:
 
     Attributes:
         lms: names of the LMs, in the order of ``point.lambdas``.
-        interpolation: ``linear`` or ``log_linear``.
-        point: the weights.
-        role: the role they were chosen on.
+        role: the role of the choice.
         errors: of the whole grid.
         ref_words: reference words of the lists with hypotheses.
     """
@@ -277,6 +222,10 @@ class Rescoring:
         }
 
 
+def _unknown(interpolation: Any) -> str:
+    return f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {interpolation!r}"
+
+
 def _check_rescoring(lms: Any, interpolation: Any, point: Point) -> None:
     named = isinstance(lms, list) and all(isinstance(name, str) for name in lms)
     if not named or not len(set(lms)) == len(lms) == len(point.lambdas):
@@ -284,9 +233,7 @@ def _check_rescoring(lms: Any, interpolation: Any, point: Point) -> None:
             f"lms must be different names, one for each of {len(point.lambdas)} lambdas"
         )
     if interpolation not in INTERPOLATIONS:
-        raise ValueError(
-            f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {interpolation!r}"
-        )
+        raise ValueError(_unknown(interpolation))
     if not np.isfinite([point.lm_weight, point.insertion_penalty]).all() or point.lm_weight < 0:
         raise ValueError("lm_weight (0 or more) and insertion_penalty must be finite")
     if not (min(point.lambdas) >= 0 and abs(sum(point.lambdas) - 1) <= _ROUNDING):
@@ -302,21 +249,13 @@ def read_rescoring(path: Path) -> tuple[tuple[str, ...], str, Point]:
     content = read_json(path)
     try:
         if content["role"] != TUNING_ROLE:
-            raise DataError(
-                path,
-                f"weights that were chosen on {TUNING_ROLE}",
-                str(content["role"]),
-                "choose on dev",
-            )
-        point = Point(
-            float(content["lm_weight"]),
-            float(content["insertion_penalty"]),
-            tuple(map(float, content["lambdas"])),
-        )
+            expected = f"weights that were chosen on {TUNING_ROLE}"
+            raise DataError(path, expected, str(content["role"]), "choose on dev")
+        weights = float(content["lm_weight"]), float(content["insertion_penalty"])
+        point = Point(*weights, tuple(map(float, content["lambdas"])))
         lms, interpolation = content["lms"], content["interpolation"]
         _check_rescoring(lms, interpolation, point)
         return tuple(lms), interpolation, point
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(
-            path, "what tune_rescoring writes", repr(error), "run tune_rescoring again"
-        ) from error
+        expected, way_out = "what tune_rescoring writes", "run tune_rescoring again"
+        raise DataError(path, expected, repr(error), way_out) from error

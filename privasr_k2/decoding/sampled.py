@@ -1,8 +1,6 @@
-"""Paths drawn from lattices, each as likely as its share of all paths' probabilities.
+"""Paths drawn from lattices in proportion to their probabilities, by ``k2.random_paths``.
 
-An N-best list of drawn paths (``conf/common.yaml#nbest``, ``method: sampled``) misses some of the
-best word sequences. ``k2.random_paths`` draws without chance, at even distances in the cumulative
-distribution of all paths, so that the same lattice gives the same paths.
+A list of drawn paths (``conf/common.yaml#nbest``, ``method: sampled``) misses some of the best.
 """
 
 from __future__ import annotations
@@ -17,13 +15,11 @@ if TYPE_CHECKING:
 
 
 def draw_paths(lattice: k2.Fsa, scores: torch.Tensor, num_paths: int) -> list[list[np.ndarray]]:
-    """For each of N lattices the arcs of drawn paths, numbered within the lattice; none for an
-    empty one.
+    """The arcs of drawn paths of each of N lattices, numbered within it; none for an empty one.
 
     Args:
-        lattice: N lattices without cycles; its own scores are neither read nor changed.
-        scores: (A,) natural log, one an arc; a path is drawn by the sum of its arcs'.
-        num_paths: so many for each lattice; the same one may be drawn several times.
+        lattice: N lattices without cycles; its own scores are not used.
+        scores: (A,) natural log of the arcs' weights.
     """
     import k2
 

@@ -1,6 +1,4 @@
-"""The hypotheses that rescoring has chosen, as the records that ``decode`` writes and ``wer``
-reads.
-"""
+"""The hypotheses that rescoring selects, as records of ``decode`` that ``wer`` reads."""
 
 from __future__ import annotations
 
@@ -25,20 +23,15 @@ def rescored_records(
     *,
     place: Path,
 ) -> list[Record]:
-    """The best hypothesis of each list at one point.
-
-    Args:
-        candidates: of these lists, with the scores of ``lms``.
-        place: where the point was read, for an error.
+    """The best hypothesis of each list at one point, read from ``place``.
 
     Raises:
         DataError: the point is for other LMs.
     """
     if set(lms) != set(candidates.log_probs) or len(lms) != len(point.lambdas):
         found = ", ".join(sorted(candidates.log_probs))
-        raise DataError(
-            place, f"scores of {', '.join(lms)}", found, "give the scores that were tuned with"
-        )
+        expected = f"scores of {', '.join(lms)}"
+        raise DataError(place, expected, found, "give the scores that were tuned with")
     totals = candidates.lm_totals(dict(zip(lms, point.lambdas)), interpolation=interpolation)
     weights, penalties = np.array([point.lm_weight]), np.array([point.insertion_penalty])
     (chosen,) = candidates.best(totals, weights, penalties)
@@ -46,7 +39,7 @@ def rescored_records(
 
 
 def oracle_records(lists: NbestLists, candidates: Candidates) -> list[Record]:
-    """The hypothesis with the fewest errors of each list: what no choice can be better than."""
+    """The hypothesis with the fewest errors of each list."""
     return _records(lists, candidates, candidates.oracle(), np.zeros(len(candidates.am)), 0.0, 0.0)
 
 
@@ -68,7 +61,6 @@ def _records(
             hyp = Hyp(lm_weight, insertion_penalty, hyps[best].words, *scores, hyps[best].classes)
         else:
             hyp = Hyp(lm_weight, insertion_penalty, "", 0.0, 0.0)
-        records.append(
-            Record(nbest.id, nbest.part, nbest.speaker, nbest.ref, nbest.no_path, (hyp,))
-        )
+        facts = nbest.id, nbest.part, nbest.speaker, nbest.ref, nbest.no_path
+        records.append(Record(*facts, (hyp,)))
     return records

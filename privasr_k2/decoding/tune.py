@@ -1,8 +1,7 @@
 """The LM weight and the insertion penalty with the fewest errors on dev, and only on dev.
 
-What is chosen travels as a file, ``weights.json``, with the counts of the whole grid beside it: so
-that a reader sees whether the choice lies on a plateau, and a test set is scored once, at a point
-that was fixed before.
+``weights.json`` has the choice with the counts of the whole grid, which show whether it lies on
+a plateau. A test set is scored once, at this point.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _LISTED = 3
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen weights and how all others did.
+    """The chosen weights and the counts of the whole grid.
 
     Attributes:
         weights: the point with the fewest errors.
         grid: error counts of every point, over all utterances.
         role: the role that was tuned on.
-        no_path: utterances for which nothing was recognized, at any point.
-        edges: which of the two weights lies at the end of its range: wider ranges might do better.
+        no_path: utterances without a path, at any point.
+        edges: the weights at an end of their range: wider ranges might do better.
     """
 
     weights: Weights
@@ -46,24 +45,21 @@ class Choice:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``weights.json``."""
+        grid = [{**point._asdict(), **counts.to_dict()} for point, counts in self.grid.items()]
         return {
             **self.weights._asdict(),
             "role": self.role,
             "wer_percent": self.grid[self.weights].percent,
             "no_path": self.no_path,
             "edges": list(self.edges),
-            "grid": [
-                {**point._asdict(), **counts.to_dict()} for point, counts in self.grid.items()
-            ],
+            "grid": grid,
         }
 
 
 def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
     """Choose the point of the grid with the fewest errors on dev.
 
-    Of several such points the one with the smallest LM weight is taken, and among these the one
-    whose insertion penalty is nearest to 0, below 0 before above: the least that has to be added to
-    the acoustic model.
+    Among equals the smallest LM weight wins, then the penalty nearest to 0, below 0 before above.
 
     Args:
         decoded: dev, decoded at every point of a grid.
@@ -73,25 +69,22 @@ def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
         DataError: the utterances are not dev's, or have no reference words.
     """
     if decoded.role != TUNING_ROLE:
-        raise DataError(
-            decoded.place,
-            f"utterances of the role {TUNING_ROLE}",
-            f"the role {decoded.role}",
-            "choose on dev: weights chosen on what is scored make its error rate too small",
-        )
+        expected, found = f"utterances of the role {TUNING_ROLE}", f"the role {decoded.role}"
+        raise DataError(decoded.place, expected, found, "choose on dev, or the error is too small")
     grid = grid_counts(decoded, scored_units)
     if not grid[decoded.grid[0]].ref_words:
-        raise DataError(
-            decoded.place, "references with words", "only empty ones", "give dev transcripts"
-        )
-    chosen = min(grid, key=lambda point: (grid[point].errors, point.lm_weight, _from_zero(point)))
+        expected, found = "references with words", "only empty ones"
+        raise DataError(decoded.place, expected, found, "give dev transcripts")
+
+    def order(point: Weights) -> tuple[float, ...]:
+        penalty = point.insertion_penalty
+        return grid[point].errors, point.lm_weight, abs(penalty), penalty
+
+    chosen = min(grid, key=order)
     edges = edges_of(chosen, decoded.grid)
     for edge in edges:
-        log.warning(
-            "the best %s on dev, %s, is at the edge of its grid: try a wider one",
-            edge,
-            getattr(chosen, edge),
-        )
+        message = "the best %s on dev, %s, is at the edge of its grid: try a wider one"
+        log.warning(message, edge, getattr(chosen, edge))
     return Choice(chosen, grid, decoded.role, sum(u.no_path for u in decoded.utterances), edges)
 
 
@@ -111,14 +104,9 @@ def grid_counts(decoded: Decoded, scored_units: Mapping[str, str]) -> dict[Weigh
 
 
 def edges_of(chosen: Any, grid: Collection[Any]) -> tuple[str, ...]:
-    """Which of LM weight and insertion penalty lies at the end of its range: a wider one might do
-    better.
+    """Which of LM weight and insertion penalty lies at an end of its range.
 
-    Args:
-        chosen: of the ``grid``, whose points have both by name.
-
-    A range of one value has no edge, and an LM weight of 0 is no edge either: nothing lies below
-    it.
+    A range of one value has no edge, and an LM weight of 0 is none: nothing lies below it.
 
     >>> grid = tuple(Weights(lm, penalty) for lm in (0.25, 0.5, 1.0) for penalty in (0.0, 1.0))
     >>> edges_of(Weights(0.5, 1.0), grid)
@@ -128,9 +116,8 @@ def edges_of(chosen: Any, grid: Collection[Any]) -> tuple[str, ...]:
     for name in Weights._fields:
         values = {getattr(point, name) for point in grid}
         value = getattr(chosen, name)
-        at_end = value == max(values) or (
-            value == min(values) and not (name == "lm_weight" and value == 0)
-        )
+        lowest = value == min(values) and (name, value) != ("lm_weight", 0)
+        at_end = value == max(values) or lowest
         if len(values) > 1 and at_end:
             edges.append(name)
     return tuple(edges)
@@ -140,40 +127,24 @@ def choose_point(decoded: Decoded, weights: Weights | None) -> Weights:
     """The point of the grid to score.
 
     Args:
-        decoded: what was decoded, at one point or at many.
-        weights: what was chosen on dev; ``None`` is enough where there is only one point.
+        weights: chosen on dev; ``None`` is enough for a grid of one point.
 
     Raises:
         DataError: ``weights`` are not in the grid, or are missing where there is a choice.
     """
     if weights is None:
         if len(decoded.grid) > 1:
-            found = f"{len(decoded.grid)} of them"
-            raise DataError(
-                decoded.place,
-                "one LM weight and insertion penalty",
-                found,
-                "add --in-weights weights.json, chosen on dev",
-            )
+            expected = "one LM weight and insertion penalty"
+            way_out = "add --in-weights weights.json, chosen on dev"
+            raise DataError(decoded.place, expected, f"{len(decoded.grid)} of them", way_out)
         return decoded.grid[0]
     if weights not in decoded.grid:
-        points = ", ".join(
-            f"({p.lm_weight}, {p.insertion_penalty})" for p in decoded.grid[:_LISTED]
-        )
+        points = ", ".join(str(tuple(point)) for point in decoded.grid[:_LISTED])
         more = f" and {len(decoded.grid) - _LISTED} more" if len(decoded.grid) > _LISTED else ""
-        raise DataError(
-            decoded.place,
-            f"the LM weight and insertion penalty ({weights.lm_weight},"
-            f" {weights.insertion_penalty})",
-            f"only {points}{more}",
-            "decode again with the weights that were chosen, or with the grid that dev was decoded"
-            " with",
-        )
+        expected = f"the LM weight and insertion penalty {tuple(weights)}"
+        way_out = "decode again with the weights that were chosen, or with dev's grid"
+        raise DataError(decoded.place, expected, f"only {points}{more}", way_out)
     return weights
-
-
-def _from_zero(point: Weights) -> tuple[float, float]:
-    return abs(point.insertion_penalty), point.insertion_penalty
 
 
 def read_weights(path: Path) -> Weights:
@@ -185,18 +156,13 @@ def read_weights(path: Path) -> Weights:
     content = read_json(path)
     if not isinstance(content, dict) or content.get("role") != TUNING_ROLE:
         role = content.get("role") if isinstance(content, dict) else None
-        raise DataError(
-            path,
-            f"weights that were chosen on {TUNING_ROLE}",
-            f"the role {role}",
-            "run tune_weights on dev",
-        )
+        expected = f"weights that were chosen on {TUNING_ROLE}"
+        raise DataError(path, expected, f"the role {role}", "run tune_weights on dev")
     try:
         weights = Weights(float(content["lm_weight"]), float(content["insertion_penalty"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            path, "lm_weight and insertion_penalty", repr(error), "run tune_weights again"
-        ) from error
+        expected, way_out = "lm_weight and insertion_penalty", "run tune_weights again"
+        raise DataError(path, expected, repr(error), way_out) from error
     if not all(math.isfinite(w) for w in weights):
         raise DataError(path, "finite weights", str(tuple(weights)), "run tune_weights again")
     return weights

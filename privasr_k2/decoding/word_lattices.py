@@ -1,6 +1,4 @@
-"""The lattices of a first pass as arrays: words, scores, and how much worse than the best each arc
-is.
-"""
+"""The lattices of a first pass as arrays."""
 
 from __future__ import annotations
 
@@ -20,21 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class WordLattice:
-    """The arcs of one lattice, from the state 0 to the state ``final``, without cycles.
+    """The arcs of an acyclic lattice, from the state 0 to the state ``final``.
 
     Attributes:
-        final: the state in which paths end.
         sources, targets: (A,) states.
         labels: (A,) tokens; -1 on the arcs into the last state.
-        word_splits, word_values: the words of arc i are ``word_values[word_splits[i]:word_splits[i
-            + 1]]``.
-        symbol_splits, symbol_values: the same with the delimiters of a graph with classes between
-            the words.
+        word_splits, word_values: arc i has ``word_values[word_splits[i]:word_splits[i + 1]]``.
         am_scores, lm_scores: (A,) float64, natural log, unweighted.
-        costs: (A,) float64, at least 0: how much worse a path becomes by taking the arc instead of
-            the best way on from the arc's source.
-        excess: (A,) float64, at least 0: how much worse than the best path is the best one through
-            the arc. Both are infinite for an arc on no path.
+        costs: (A,) float64, 0 or more: the arc and the best path behind it against the best path
+            from its source; inf on no path.
+        excess: (A,) float64, 0 or more: the best path through the arc against the best path of the
+            lattice; inf on no path.
+        symbol_splits, symbol_values: words with class delimiters, for a graph with classes.
     """
 
     final: int
@@ -75,10 +70,8 @@ def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | N
     states = shape.row_splits(1).cpu().numpy()
     arcs = shape.remove_axis(1).row_splits(1).cpu().numpy()
     values = lattice.arcs.values()[:, :3].cpu().numpy()
-    scores, am, lm = (
-        s.detach().double().cpu().numpy()
-        for s in (lattice.scores, lattice.am_scores, lattice.lm_scores)
-    )
+    lattice_scores = lattice.scores, lattice.am_scores, lattice.lm_scores
+    scores, am, lm = (values.detach().double().cpu().numpy() for values in lattice_scores)
     word_splits = lattice.aux_labels.shape.row_splits(1).cpu().numpy()
     word_values = lattice.aux_labels.values.cpu().numpy()
     marked = getattr(lattice, "symbols", None)
@@ -96,17 +89,8 @@ def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | N
         onward = (scores[own] + go)[alive]
         costs[alive] = np.maximum(backward[first + sources[alive]] - onward, 0.0)
         excess[alive] = np.maximum(backward[first] - come[alive] - onward, 0.0)
-        yield WordLattice(
-            int(states[n + 1] - first - 1),
-            sources,
-            targets,
-            labels,
-            word_splits[arcs[n] : arcs[n + 1] + 1],
-            word_values,
-            am[own],
-            lm[own],
-            costs,
-            excess,
-            None if symbol_splits is None else symbol_splits[arcs[n] : arcs[n + 1] + 1],
-            symbol_values,
-        )
+        words = slice(arcs[n], arcs[n + 1] + 1)
+        ends, totals = (sources, targets), (am[own], lm[own], costs, excess)
+        symbols = None if symbol_splits is None else symbol_splits[words], symbol_values
+        final = int(states[n + 1] - first - 1)
+        yield WordLattice(final, *ends, labels, word_splits[words], word_values, *totals, *symbols)

@@ -1,9 +1,7 @@
-"""When each word of a CTC path was said.
+"""The times of words on a CTC path, from the pronunciations of its words.
 
-A path has a token for every output frame. Runs of one token between blanks and other tokens are
-what was said; the pronunciations of the path's words tell which of them belong together. The arcs
-on which a lattice
-carries its words do not tell it: determinization moves words to where they are known for certain.
+A run of one token between blanks and other tokens is one spoken token. The arcs of a lattice
+cannot tell times: determinization moves words along the path.
 """
 
 from __future__ import annotations
@@ -23,19 +21,17 @@ def word_spans(
 ) -> list[tuple[int, int]] | None:
     """From the first frame of a word's first token to the end of the last frame of its last token.
 
-    Where the words' variants fit in several ways, the first variant of the latest word that differs
-    wins; of a word that may have any tokens, the shortest.
+    Among several segmentations the first variant of the latest differing word wins; a word of any
+    tokens is as short as possible.
 
     Args:
         labels: the token of each of T frames; 0 is the blank.
-        pronunciations: for each word its variants, each the numbers of its tokens; ``None``: any
-            tokens, at least one.
-        repeats: a run may be several equal tokens (the modified CTC topology). The path does not
-            show how many; all but the last of them are then taken to be one frame long.
+        pronunciations: the variants of each word as token numbers; ``None``: one or more of any.
+        repeats: a run may be several equal tokens (modified CTC topology); all but the last of them
+            then count as one frame.
 
     Returns:
-        For each word its first frame and the frame after its last one; ``None`` where the words do
-        not spell the path.
+        (first frame, last frame + 1) of each word; ``None`` where the words do not spell the path.
 
     >>> word_spans([0, 1, 1, 0, 2, 2, 0, 1], [[[1], [1, 2]], [[1]]], repeats=False)
     [(1, 6), (7, 8)]

@@ -51,11 +51,11 @@ class ExampleGradients(GradSampleModule):
         return self._module(*inputs)
 
     def capture_backprops_hook(
-        self, module: nn.Module, _: object, forward_output: Sequence[Tensor], *options: Any
+        self, module: nn.Module, _: object, forward_output: Sequence[Tensor], **options: Any
     ) -> None:
         """Opacus's hook after a layer's backward."""
         if type(module) is not nn.Linear or not self.hooks_enabled:
-            super().capture_backprops_hook(module, _, forward_output, *options)
+            super().capture_backprops_hook(module, _, forward_output, **options)
             return
         [activation], backprop = module.activations.pop(), forward_output[0].detach()
         call = tuple(part.reshape(len(part), -1, part.size(-1)) for part in (activation, backprop))
@@ -80,13 +80,13 @@ class ExampleGradients(GradSampleModule):
         with warnings.catch_warnings():
             # Opacus needs the gradients of outputs only, which both kinds of hooks have.
             warnings.filterwarnings("ignore", "(Using a non-full|Full) backward hook")
-            found = losses(self)
-            found.sum().backward()
+            values = losses(self)
+            values.sum().backward()
         for name, parameter in self.trained.items():
-            made = getattr(parameter, "grad_sample", None)
-            if not isinstance(made, Tensor) or made.shape != (len(found), *parameter.shape):
-                shape = tuple(made.shape) if isinstance(made, Tensor) else made
-                expected = f"{len(found)} gradients of shape {tuple(parameter.shape)}"
+            rows = getattr(parameter, "grad_sample", None)
+            if not isinstance(rows, Tensor) or rows.shape != (len(values), *parameter.shape):
+                shape = tuple(rows.shape) if isinstance(rows, Tensor) else rows
+                expected = f"{len(values)} gradients of shape {tuple(parameter.shape)}"
                 raise _mixed(name, expected, str(shape))
         return [parameter.grad_sample for parameter in self.trained.values()]
 
@@ -98,7 +98,9 @@ class ExampleGradients(GradSampleModule):
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """A model's parameters that want gradients, by name."""
-    return {name: one for name, one in model.named_parameters() if one.requires_grad}
+    return {
+        name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
+    }
 
 
 def without_dropout(model: nn.Module) -> nn.Module:

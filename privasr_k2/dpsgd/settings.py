@@ -69,9 +69,7 @@ class DpSgdConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.epsilon is not None and self.noise is not None:
-            raise ValueError(
-                "epsilon and noise: give one of them, or neither for a training without a claim"
-            )
+            raise ValueError("epsilon and noise: give one of them, or neither for no claim")
         if self.claims and self.clip is None:
             raise ValueError("clip must be a number where there is noise, got null")
         if self.claims and not self.data:

@@ -88,13 +88,12 @@ class Trainer:
         choose_trained(model, config.trained)
         self.model, self._data, self.config = model, data, config
         self.trained = trained_parameters(model)
-        self._size = sum(one.numel() for one in self.trained.values())
+        self._size = sum(parameter.numel() for parameter in self.trained.values())
         self._device = model.mean.device
         self._task: AmTask = KINDS[model.spec.kind].task()
         self._augment = AmTask(SpecAugment(config.spec_augment), time_stretch=config.time_stretch)
-        plain = make_optimizer(
-            self.trained, kind=config.optimizer, lr=config.lr, momentum=config.momentum
-        )
+        rate = {"lr": config.lr, "momentum": config.momentum}
+        plain = make_optimizer(self.trained, kind=config.optimizer, **rate)
         expected = config.rate * max(1, len(data.units))
         self.optimizer = UnitOptimizer(
             plain, clip=config.clip, noise_multiplier=noise, expected=expected
@@ -113,7 +112,7 @@ class Trainer:
             report_progress(number, config.steps, "step")
             drawn = config.sampling.cohort(number, len(self._data.units), secrets.stream)
             noise = secrets.noise(number, "gradient") if self.optimizer.noise is not None else None
-            yield self.step(number, [self._data.units[place] for place in drawn.tolist()], noise)
+            yield self.step(number, [self._data.units[index] for index in drawn.tolist()], noise)
 
     def step(self, number: int, units: Sequence[Unit], noise: NoiseStream | None) -> Step:
         """One step with these units, who may be none."""
@@ -193,10 +192,10 @@ class Trainer:
     def _batch(self, names: Sequence[str], number: int) -> Batch:
         speech, features = self._data.speech, []
         for name in names:
-            one = pad_batch([name], [speech.features(name)], [speech.targets[name]])
+            alone = pad_batch([name], [speech.features(name)], [speech.targets[name]])
             seed = derive_seed(self.config.seed, "masks", name, number)
             generator = torch.Generator().manual_seed(seed)
-            features.append(self._augment.augmented(one, generator)[0][0])
+            features.append(self._augment.augmented(alone, generator)[0][0])
         return pad_batch(names, features, [speech.targets[name] for name in names]).to(self._device)
 
     def _losses(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -238,12 +237,12 @@ def halves(part: Part) -> list[Part]:
     while several and part.owners[middle] == part.owners[middle - 1]:
         # Whole units stay together.
         middle = middle - 1 if middle > 1 else part.owners.index(part.owners[0] + 1)
-    found = []
+    both = []
     for rows in (slice(0, middle), slice(middle, None)):
         owners = part.owners[rows]
         moved = tuple(owner - owners[0] for owner in owners)
         names, weights = part.names[rows], part.weights[rows]
-        found.append(dataclasses.replace(part, names=names, weights=weights, owners=moved))
+        both.append(dataclasses.replace(part, names=names, weights=weights, owners=moved))
     if not several:
-        found[0] = dataclasses.replace(found[0], ends=False)
-    return found
+        both[0] = dataclasses.replace(both[0], ends=False)
+    return both

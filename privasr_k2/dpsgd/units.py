@@ -43,8 +43,8 @@ class Unit:
         """
         chosen: Sequence[tuple[str, ...]] = self.copies
         if 0 < most < len(chosen):
-            places = stream(seed, "utterances", self.name, step).permutation(len(chosen))[:most]
-            chosen = [self.copies[place] for place in sorted(places.tolist())]
+            indices = stream(seed, "utterances", self.name, step).permutation(len(chosen))[:most]
+            chosen = [self.copies[index] for index in sorted(indices.tolist())]
         share = 1.0 / len(chosen) if chosen and within == "mean" else 1.0
         return {name: share / len(copies) for copies in chosen for name in copies}
 
@@ -154,7 +154,7 @@ def parts(
 
     def made(units: Sequence[Sequence[str]], *, ends: bool = True) -> Part:
         names = tuple(name for unit in units for name in unit)
-        owners = tuple(place for place, unit in enumerate(units) for _ in unit)
+        owners = tuple(number for number, unit in enumerate(units) for _ in unit)
         return Part(names, tuple(counts[name] for name in names), owners, ends)
 
     together: list[list[str]] = []

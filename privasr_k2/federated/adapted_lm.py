@@ -3,36 +3,25 @@
     p'(w | h) = p(w | h) (g(w) / u(w))^lambda / Z(h)                                      [eq. 1]
     g(w) = (1 - alpha - beta) u(w) + alpha q(w) + beta q_i(w)                             [eq. 2]
 
-with the global marginal q and the client's own q_i. In rescoring the paper leaves Z(h) out; both
-forms are here. Everything is computed from g/u - 1 = alpha (q/u - 1) + beta (q_i/u - 1) and
-
-    Z(h) = 1 + sum over w of p(w | h) ((g(w) / u(w))^lambda - 1),
-
-which are the same numbers, and exactly 0 and 1 where g = u or lambda = 0: scores then are the
-unadapted ones, bit for bit. What is no word (the sentence end) keeps its factor 1.
-
-Without Z(h), adaptation adds one number to each word's log-probability and needs no model at all.
-With it, each distinct prefix of the hypotheses is read once, as in plain rescoring, and its
-distribution over all words, which plain rescoring computes for its normalizer, is multiplied with
-as many vectors of factors as there are settings.
+g/u - 1 = alpha (q/u - 1) + beta (q_i/u - 1) and Z(h) - 1 are computed, so that g = u or lambda = 0
+gives the bits of the unadapted scores. The sentence end keeps its probability factor 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from privasr_k2.constraints import Checked, FiniteOrZero, Share
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.marginals import rescale
 from privasr_k2.lm.neural.prefix_tree import PrefixTree, build_tree
-from privasr_k2.lm.neural.scoring import MAX_NUMBERS, NeuralScorer
+from privasr_k2.lm.neural.scoring import MAX_NUMBERS, NeuralScorer, scoring
 from privasr_k2.lm.neural.softmax import MAX_SCORES, FullSoftmax, Output
 
 #: g/u is at least this: rounding must not make a probability 0 or less.
@@ -44,35 +33,21 @@ LogFactors = Callable[[int], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Mixing:
-    """The hyper-parameters of eq. 1 and 2.
+class Mixing(Checked):
+    """The hyper-parameters of eq. 1 and 2: lambda and the weights of global and own marginals."""
 
-    Args:
-        lam: lambda, at least 0: how far the marginals scale probabilities.
-        alpha: weight of the global marginal, at least 0.
-        beta: weight of the client's own, at least 0; alpha + beta is at most 1.
-    """
-
-    lam: float
-    alpha: float
-    beta: float
+    lam: FiniteOrZero
+    alpha: Share
+    beta: Share
 
     def __post_init__(self) -> None:
-        if not 0 <= self.lam < np.inf:
-            raise ValueError(f"lam must be 0 or more, got {self.lam}")
-        for name in ("alpha", "beta"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
+        super().__post_init__()
         if self.alpha + self.beta > 1 + 1e-12:
             raise ValueError(f"alpha + beta must be at most 1, got {self.alpha} + {self.beta}")
 
 
 def log_ratios(mixing: Mixing, shared: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """ln g(w)/u(w), without lambda.
-
-    Args:
-        shared: q/u - 1, any shape.
-        own: q_i/u - 1, of the same shape.
+    """ln g(w)/u(w), without lambda, from q/u - 1 and q_i/u - 1 of one shape.
 
     >>> log_ratios(Mixing(1.0, 0.5, 0.25), np.array([0.0, 1.0]), np.array([0.0, 2.0])).round(4)
     array([0.    , 0.6931])
@@ -81,13 +56,12 @@ def log_ratios(mixing: Mixing, shared: np.ndarray, own: np.ndarray) -> np.ndarra
 
 
 def log_factors(mixing: Mixing, shared: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """lambda ln g(w)/u(w): what eq. 1 adds to ln p(w | h), Z(h) apart."""
+    """lambda ln g(w)/u(w): what eq. 1 adds to ln p(w | h), without Z(h)."""
     return mixing.lam * log_ratios(mixing, shared, own)
 
 
 def normalizers(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """ln Z(h) (H, K) of distributions ``probs`` (H, V) and log factors ``factors`` (K, V), by the
-    definition.
+    """ln Z(h) (H, K) of ``probs`` (H, V) and log factors ``factors`` (K, V), by the definition.
 
     >>> normalizers(np.array([[0.25, 0.75]]), np.log([[2.0, 1.0], [1.0, 1.0]])).round(4)
     array([[0.2231, 0.    ]])
@@ -95,7 +69,6 @@ def normalizers(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
     return np.log1p(probs @ np.expm1(factors).T)
 
 
-@torch.no_grad()
 def adapted_log_probs(
     lm: NeuralScorer,
     nbests: Sequence[Nbest],
@@ -107,29 +80,24 @@ def adapted_log_probs(
     """ln p'(w | h), normalized, of every word and sentence end of all hypotheses for K settings.
 
     Args:
-        lm: any neural model.
-        nbests: hypotheses of N utterances, as for ``NeuralScorer.nbest_token_log_probs``.
-        states: (N,) which factors each utterance has; states are numbered as the caller likes.
+        nbests, max_numbers: as for ``NeuralScorer.nbest_token_log_probs``.
+        states: (N,) the number of each utterance's factors.
         factors: of a state, (K, V); called once a state and block.
-        max_numbers: as for ``NeuralScorer.nbest_token_log_probs``.
 
     Returns:
         (W, K) float64, the hypotheses of all lists one after the other. A setting whose factors are
         all 0 has the bits of the model's own scores of the same block.
     """
-    blocks = []
-    was_training = lm.model.training
-    lm.model.eval()
-    try:
-        for first, last in _blocks(lm, nbests, max_numbers):
-            blocks.append(_score_block(lm, nbests[first:last], states[first:last], factors))
-    finally:
-        lm.model.train(was_training)
+    with scoring(lm.model):
+        blocks = [
+            _score_block(lm, nbests[first:last], states[first:last], factors)
+            for first, last in _blocks(lm, nbests, max_numbers)
+        ]
     return np.concatenate(blocks) if blocks else np.zeros((0, len(factors(0))))
 
 
 def _blocks(lm: NeuralScorer, nbests: Sequence[Nbest], limit: int) -> Iterator[tuple[int, int]]:
-    """Ranges of lists whose states and hidden values are held together: at least one list."""
+    """Ranges of lists whose states and hidden values fit in memory: at least one list."""
     first = hyps = longest = 0
     for number, nbest in enumerate(nbests):
         grown = max([longest, *map(len, nbest)])
@@ -152,14 +120,13 @@ def _score_block(
     if not len(text):
         return np.zeros((0, len(factors(int(states[0])))))
     tree = build_tree(text.padded(np.arange(len(text))), text.lengths)
-    hidden = _read(lm, tree)
+    hidden = lm.read_tree(tree)
     edges, of_position = tree.edges[tree.order], np.repeat(numbers, text.lengths)
     # Each prefix once for every state that it is needed in.
     nodes = tree.edge_nodes[edges]
     pairs, of_pair = np.unique(nodes * len(known) + of_position, return_inverse=True)
-    log_probs, log_z = _with_normalizers(
-        lm.model.output, hidden, tree, *np.divmod(pairs, len(known)), tables
-    )
+    where = np.divmod(pairs, len(known))
+    log_probs, log_z = _with_normalizers(lm.model.output, hidden, tree, *where, tables)
     words = tree.edge_words[edges]
     added = np.zeros((len(words), len(tables[0])))
     for number, table in enumerate(tables):
@@ -167,19 +134,6 @@ def _score_block(
         added[own] = table[:, words[own]].T
     # The brackets first: 0 - 0 leaves the bits of log_probs.
     return log_probs[edges][:, None] + (added - log_z[of_pair])
-
-
-def _read(lm: NeuralScorer, tree: PrefixTree) -> Tensor:
-    """(M, D) hidden values after each prefix, level by level."""
-    model, device = lm.model, lm.device
-    different, kinds = np.unique(tree.words, return_inverse=True)
-    inputs = model.step_inputs(torch.from_numpy(different).to(device))
-    kinds, parents = (torch.from_numpy(values).to(device) for values in (kinds, tree.parents))
-    state, levels = model.initial_state(1), []
-    for start, end in pairwise(tree.starts.tolist()):
-        hidden, state = model.read(inputs[kinds[start:end]], state.select(parents[start:end]))
-        levels.append(hidden)
-    return torch.cat(levels)
 
 
 def _with_normalizers(
@@ -190,9 +144,7 @@ def _with_normalizers(
     states: np.ndarray,
     tables: Sequence[np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(E,) ln p of the tree's edges, and (P, K) ln Z of pairs: ``nodes`` (P,), ascending, and
-    ``states``.
-    """
+    """(E,) ln p of the tree's edges; (P, K) ln Z of ``nodes`` (P,), ascending, with ``states``."""
     changes = [torch.from_numpy(np.expm1(table).T).float().to(hidden.device) for table in tables]
     log_z = np.zeros((len(nodes), len(tables[0])))
     # The blocks of the unadapted scores, and so their bits.
@@ -236,14 +188,9 @@ class _Part:
 
 
 def _distributions(output: Output, hidden: Tensor) -> tuple[list[_Part], Tensor]:
-    """The distributions after B prefixes in parts, and ln of the first softmax's sum (B,).
-
-    The scores are gone over once, by the operations of ``logsumexp``.
-    """
+    """The distributions after B prefixes in parts, and ln of the first softmax's sum (B,)."""
     if isinstance(output, FullSoftmax):
-        values, sums, logs = _exponentials(
-            functional.linear(hidden, output.linear.weight, output.linear.bias)
-        )
+        values, sums, logs = _exponentials(output.linear(hidden))
         return [_Part(0, values, 1 / sums)], logs
     head, sums, logs = _exponentials(output.head(hidden))
     parts = [_Part(0, head[:, : output.shortlist], 1 / sums)]
@@ -275,10 +222,10 @@ def _gathered(
 
 
 def adapted_arpa(model: Arpa, factors: np.ndarray) -> Arpa:
-    """The n-gram model with eq. 1, normalized, as an exact back-off model of the same n-grams.
+    """The n-gram model with eq. 1, normalized: an exact back-off model of the same n-grams.
 
     Args:
-        factors: (V,) log factors, 0 for boundaries. Where all are 0 the model itself is returned.
+        factors: (V,) log factors, 0 for boundaries.
     """
     return model if not factors.any() else rescale(model, np.exp(factors), 1.0)
 
@@ -286,9 +233,7 @@ def adapted_arpa(model: Arpa, factors: np.ndarray) -> Arpa:
 def adapted_arpa_log_probs(
     model: Arpa, nbests: Sequence[Nbest], states: np.ndarray, factors: LogFactors
 ) -> np.ndarray:
-    """Adapted log-probabilities of an n-gram model: one adapted model for each state and
-    setting.
-    """
+    """As :func:`adapted_log_probs` of an n-gram model: one adapted model per state and setting."""
     lengths = [sum(len(hyp) + 1 for hyp in nbest) for nbest in nbests]
     of_token = np.repeat(states, lengths)
     log_probs = np.zeros((len(of_token), len(factors(int(states[0])))))

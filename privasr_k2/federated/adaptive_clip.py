@@ -1,13 +1,12 @@
 """A clip that follows a quantile of the norms of clients' updates [andrew2021].
 
-A client also sends whether its update was within the clip, as +1/2 or -1/2. The noisy sum of those
-moves the clip towards a quantile of the norms. Noise of the sum and of the bits together are one
-Gaussian mechanism: with the multiplier z of the whole and sigma_b that of the bits,
+A client also sends whether its update was within the clip, as +1/2 or -1/2; the noisy sum of these
+bits moves the clip. The noise of the sum and of the bits is one Gaussian mechanism: with its
+multiplier z and sigma_b of the bits,
 
     z_sum = (z^-2 - (2 sigma_b)^-2)^(-1/2)    [andrew2021, theorem 1]
 
-[andrew2021] G. Andrew, O. Thakkar, H. B. McMahan and S. Ramaswamy, Differentially private learning
-with adaptive clipping, NeurIPS 2021.
+[andrew2021] G. Andrew et al., Differentially private learning with adaptive clipping, NeurIPS 2021.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class QuantileClip:
     """How the clip follows a quantile of the norms.
 
     Args:
-        quantile: gamma, the share of clients that shall be within the clip, in (0, 1).
+        quantile: gamma, the share of clients to be within the clip, in (0, 1).
         lr: eta_C of the geometric update.
         count_noise: sigma_b, standard deviation of the noise on the sum of the bits, in clients.
     """
@@ -33,11 +32,7 @@ class QuantileClip:
     count_noise: float
 
     def next_clip(self, clip: float, noisy_within: float, clients: float) -> float:
-        """C exp(-eta_C (b - gamma)) [andrew2021, section 2.2].
-
-        Args:
-            noisy_within: the noisy sum of the bits +1/2 and -1/2.
-            clients: the fixed number that it is divided by.
+        """C exp(-eta_C (b - gamma)) [andrew2021, section 2.2], b from the noisy sum of bits.
 
         >>> round(QuantileClip(0.5, 0.2, 5.0).next_clip(1.0, -50.0, 100.0), 4)
         1.1052
@@ -47,8 +42,7 @@ class QuantileClip:
 
 
 def noise_of_sum(noise_multiplier: float, count_noise: float) -> float:
-    """z_sum of the module's docstring, with which the sum and the bits together cost
-    ``noise_multiplier``.
+    """z_sum, with which the sum and the bits together cost ``noise_multiplier``.
 
     >>> round(noise_of_sum(1.0, 5.0), 4)
     1.005

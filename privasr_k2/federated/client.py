@@ -1,17 +1,10 @@
-"""A client's part of a round: plain SGD on its own text, and the update that it sends [liu2021, eq.
-1-4].
+"""A client's part of a round: plain SGD on its own text [liu2021, eq. 1-4].
 
-    theta <- theta - eta_l gradient(batch),    K epochs of batches of 8;    update = theta_t -
-    theta_i
+    theta <- theta - eta_l gradient(batch),    update = theta_t - theta_i
 
-A simulation can do better than copying the model for each client. The first batches of all clients
-see the
-same weights: those of a chunk of clients are run together, with the gradient of each client apart
-(:mod:`privasr_k2.federated.lstm_gradients`). A client that has more batches goes on by itself, in
-the one buffer of weights that there is, and its update is written into the one buffer of gradients.
-Memory does not grow with the cohort.
-
-Clients train without dropout.
+The first batches of a chunk of clients see the same weights, and are run together with the
+gradients apart (:mod:`privasr_k2.federated.lstm_gradients`). Later batches are run client by client
+in one buffer, so that memory does not grow with the cohort. There is no dropout.
 """
 
 from __future__ import annotations
@@ -36,14 +29,7 @@ from privasr_k2.randomness import stream
 
 @dataclass(frozen=True)
 class ClientConfig(Checked):
-    """Hyper-parameters of a client's training in a round.
-
-    Args:
-        epochs: K, passes over its text.
-        batch_size: sentences of a batch.
-        lr: eta_l of plain SGD.
-        max_seconds: a client that takes longer is left out of the round; 0 = no limit.
-    """
+    """A client's training in a round; see ``client`` of ``conf/fedlm.yaml#fedlm``."""
 
     epochs: Count
     batch_size: Count
@@ -64,7 +50,7 @@ class LocalBatch:
 
     Attributes:
         inputs, targets: (M,) int64.
-        shares: (M,) float32, what -log P of each symbol counts in the loss: c / (n_b T_j).
+        shares: (M,) float32, weight of each symbol's -log P in the loss: c / (n_b T_j).
         lengths: (S,) positions of each sentence.
     """
 
@@ -100,23 +86,17 @@ def batch_of(client: ClientData, sentences: np.ndarray) -> LocalBatch:
 def local_batches(
     client: ClientData, config: ClientConfig, seed: int, round_number: int
 ) -> list[np.ndarray]:
-    """The sentences of each batch of a client's round: an order of its own in every round and
-    epoch.
-    """
-    batches = []
+    """The sentences of each batch of a client's round, reordered in every round and epoch."""
+    batches, starts = [], range(0, len(client.text), config.batch_size)
     for epoch in range(config.epochs):
-        order = stream(seed, "client", client.name, round_number, epoch).permutation(
-            len(client.text)
-        )
-        batches += [
-            order[at : at + config.batch_size] for at in range(0, len(order), config.batch_size)
-        ]
+        generator = stream(seed, "client", client.name, round_number, epoch)
+        order = generator.permutation(len(client.text))
+        batches += [order[start : start + config.batch_size] for start in starts]
     return batches
 
 
 class LocalTrainer:
-    """Trains clients one after the other, or the beginning of several together, in one copy of the
-    model.
+    """Trains clients in one copy of the model.
 
     Args:
         model: its parameters become views of :attr:`vector`; dropout is off.
@@ -124,7 +104,7 @@ class LocalTrainer:
         seed: of the order of sentences.
 
     Attributes:
-        vector: (P,) float32 the trained parameters; between clients those of the server.
+        vector: (P,) float32 trained parameters; between clients those of the server.
         gradient: (P,) their gradients, or the update of a client.
         trained: the parameters, whose ``grad`` are views of it.
     """
@@ -164,15 +144,12 @@ class LocalTrainer:
     def updates(
         self, clients: Sequence[ClientData], round_number: int
     ) -> Iterator[tuple[ClientData, Tensor | Failure | None]]:
-        """The update of each client of a chunk, theta_t - theta_i (P,): valid until the next one.
+        """The update theta_t - theta_i (P,) of each client of a chunk, valid until the next one.
 
-        ``None``: the client has no sentences to train on. A chunk in which something fails is done
-        again client by client, so that the others do not suffer.
+        ``None``: no sentences. A chunk in which something fails is done again client by client.
         """
-        plans = {
-            client.name: local_batches(client, self._config, self._seed, round_number)
-            for client in clients
-        }
+        settings = self._config, self._seed, round_number
+        plans = {client.name: local_batches(client, *settings) for client in clients}
         busy = [client for client in clients if plans[client.name]]
         done = 0
         try:
@@ -200,10 +177,9 @@ class LocalTrainer:
                 yield client, self._alone(client, rest)
                 self.vector.copy_(self._base)
             else:
-                yield (
-                    client,
-                    self.gradient if self._config.lr == 1 else self.gradient.mul_(self._config.lr),
-                )
+                if self._config.lr != 1:
+                    self.gradient.mul_(self._config.lr)
+                yield client, self.gradient
 
     def _alone(self, client: ClientData, rest: Sequence[np.ndarray]) -> Tensor | Failure:
         begun = time.monotonic()
@@ -220,7 +196,7 @@ class LocalTrainer:
         return torch.sub(self._base, self.vector, out=self.gradient)
 
     def _gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
-        """For each batch: its gradient stands in :attr:`gradient`."""
+        """Put the gradient of each batch into :attr:`gradient`."""
         if self._segments is not None:
             yield from self._segments.gradients(batches)
             return
@@ -246,9 +222,7 @@ Product = Callable[[nn.Parameter, Tensor, Tensor], None]
 
 
 def _store(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
-    """The gradient ``left.T @ right`` of a matrix, or of a vector the sum over the rows of
-    ``left``.
-    """
+    """Set the gradient to ``left.T @ right``, for a vector to the sum over the rows of ``left``."""
     if parameter.dim() == 1:
         torch.sum(left, dim=0, out=parameter.grad)
     else:
@@ -256,34 +230,29 @@ def _store(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
 
 
 class _Segments:
-    """Gradients of an LSTM language model: words and softmax client by client, the layers between
-    for all.
-    """
+    """Gradients of an LSTM LM: words and softmax client by client, LSTM layers for all."""
 
     def __init__(self, model: RecurrentLm, trained: Sequence[nn.Parameter]) -> None:
         self._model, self._lstm = model, model.recurrent.lstm
         of_lstm, of_output = set(self._lstm.parameters()), {*model.output.parameters()}
         self._layers = any(parameter in of_lstm for parameter in trained)
         # Words are read by the vectors of the softmax, and no copy of them.
-        self._tied = (
-            getattr(model, "embedding", self) is None and getattr(model, "vectors", None) is None
-        )
+        embedding, vectors = getattr(model, "embedding", self), getattr(model, "vectors", None)
+        self._tied = embedding is None and vectors is None
         self._all = self._tied or any(parameter not in of_output for parameter in trained)
-        self._direct = isinstance(model.output, FullSoftmax) and isinstance(
-            model.project, nn.Identity
-        )
+        identity = isinstance(model.project, nn.Identity)
+        self._direct = isinstance(model.output, FullSoftmax) and identity
         written = (of_lstm if self._layers else set()) | (of_output if self._direct else set())
         self._added = [parameter for parameter in trained if parameter not in written]
-        self._behind = [
-            p for p in trained if p in of_output or p in set(model.project.parameters())
-        ]
+        behind = of_output | {*model.project.parameters()}
+        self._behind = [parameter for parameter in trained if parameter in behind]
 
     def gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
-        """For each batch: its gradient stands in the parameters' ``grad``."""
+        """Put the gradient of each batch into the parameters' ``grad``."""
         yield from self._run(batches, _store)
 
     def descend(self, batch: LocalBatch, lr: float) -> None:
-        """A step of SGD. Where a gradient is one product, it is taken off the weights at once."""
+        """A step of SGD. A gradient that is one product is subtracted at once."""
         kept = set(self._model.output.parameters()) if self._tied else set()
 
         def take_off(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
@@ -301,9 +270,8 @@ class _Segments:
     def _run(self, batches: Sequence[LocalBatch], product: Product) -> Iterator[None]:
         ends = np.cumsum([len(batch.inputs) for batch in batches])
         device = batches[0].inputs.device
-        packing = lstm_gradients.pack(np.concatenate([batch.lengths for batch in batches])).to(
-            device
-        )
+        packing = lstm_gradients.pack(np.concatenate([batch.lengths for batch in batches]))
+        packing = packing.to(device)
         rows = [packing.places[end - len(b.inputs) : end] for end, b in zip(ends.tolist(), batches)]
         with torch.set_grad_enabled(self._all):
             vectors = [self._model.embed(batch.inputs) for batch in batches]
@@ -334,14 +302,11 @@ class _Segments:
     def _loss(
         self, hidden: Tensor, batch: LocalBatch, product: Product
     ) -> tuple[Tensor, Callable[[], None]]:
-        """The gradient of a client's loss for ``hidden`` (M, D), and what adds those of the
-        parameters.
-        """
+        """The gradient of a client's loss for ``hidden`` (M, D), and what adds the parameters'."""
         if not self._direct:
             leaf = hidden.detach().requires_grad_(True)
-            log_probs = self._model.output.target_log_probs(
-                self._model.project(leaf), batch.targets
-            )
+            projected = self._model.project(leaf)
+            log_probs = self._model.output.target_log_probs(projected, batch.targets)
             loss = -(batch.shares * log_probs).sum()
             (d_hidden,) = torch.autograd.grad(loss, leaf, retain_graph=True)
             return d_hidden, lambda: torch.autograd.backward(loss, inputs=self._behind)

@@ -1,7 +1,6 @@
-"""The text of clients: what the first pass made of each device's utterances, a JSON object a line.
+"""The text of clients: first-pass transcripts of each device, a JSON object a line.
 
-    {"client": "s1", "id": "u1", "words": "so we went", "num_words": 3, "confidences": [0.9, 0.8,
-    0.4]}
+    {"client": "s1", "id": "u1", "words": "we went", "num_words": 2, "confidences": [0.9, 0.8]}
 
 A client is the unit of a guarantee: a speaker, a speaker in a call, or a device to which utterances
 were dealt by Zipf's law [liu2021, section 3.2].
@@ -27,13 +26,7 @@ _REPAIR = "make the file again with make_clients, or correct the line"
 
 @dataclass(frozen=True)
 class Utterance:
-    """One transcript.
-
-    Attributes:
-        id: of the utterance.
-        words: of the best hypothesis.
-        confidences: for each word the probability that it is right, where known.
-    """
+    """One transcript: the best hypothesis, and P(right) of each word where known."""
 
     id: str
     words: tuple[str, ...]
@@ -42,9 +35,7 @@ class Utterance:
 
 @dataclass(frozen=True)
 class ClientText:
-    """The text of one device: its utterances in the order of the file, at least one of them with
-    words.
-    """
+    """One device's utterances in the order of the file; at least one has words."""
 
     name: str
     utterances: tuple[Utterance, ...]
@@ -57,16 +48,7 @@ class ClientText:
 
 @dataclass(frozen=True)
 class DeviceConfig(Checked):
-    """How utterances become clients; defaults in ``conf/fedlm.yaml#clients``.
-
-    Args:
-        client: ``speaker``, or ``zipf``: a random device for each utterance.
-        devices: of Zipf's law: how many there are; those that get nothing do not appear.
-        exponent: of Zipf's law: device k has a share in proportion to k ** -exponent; 0 = all
-            alike.
-        text: ``hyp``, the best hypothesis, or ``ref``, what was said, without confidences.
-        seed: of the deal.
-    """
+    """How utterances become clients; see ``conf/fedlm.yaml#clients``."""
 
     client: Annotated[str, one_of("speaker", "zipf")]
     devices: Count
@@ -82,9 +64,8 @@ def zipf_labels(count: int, config: DeviceConfig) -> list[str]:
     ['device-1', 'device-1', 'device-1']
     """
     shares = np.arange(1, config.devices + 1, dtype=np.float64) ** -config.exponent
-    drawn = stream(config.seed, "devices").choice(
-        config.devices, size=count, p=shares / shares.sum()
-    )
+    generator, shares = stream(config.seed, "devices"), shares / shares.sum()
+    drawn = generator.choice(config.devices, size=count, p=shares)
     width = len(str(config.devices))
     return [f"device-{number + 1:0{width}}" for number in drawn.tolist()]
 
@@ -98,9 +79,7 @@ def clients_of(lists: Sequence[NbestList], config: DeviceConfig) -> list[ClientT
     ordered = sorted(lists, key=lambda utterance: utterance.id)
     speakers = [utterance.speaker for utterance in ordered]
     names = zipf_labels(len(ordered), config) if config.client == "zipf" else speakers
-    return group(
-        (name, _transcript(utterance, config.text)) for name, utterance in zip(names, ordered)
-    )
+    return group(zip(names, (_transcript(utterance, config.text) for utterance in ordered)))
 
 
 def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
@@ -114,9 +93,7 @@ def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
         if utterance.words:
             of_client.setdefault(name, []).append(utterance)
     if not of_client:
-        raise DataError(
-            "the clients", "utterances with words", "none", "decode the adaptation part again"
-        )
+        raise DataError("the clients", "utterances with words", "none", "decode them again")
     return [ClientText(name, tuple(of_client[name])) for name in sorted(of_client)]
 
 
@@ -130,9 +107,7 @@ def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
                 "id": utterance.id,
                 "words": " ".join(utterance.words),
                 "num_words": len(utterance.words),
-                "confidences": None
-                if utterance.confidences is None
-                else list(utterance.confidences),
+                "confidences": utterance.confidences,
             }
             for client in clients
             for utterance in client.utterances
@@ -141,13 +116,12 @@ def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
 
 
 def read_clients(path: Path) -> list[ClientText]:
-    """The clients of a file, sorted by name, so that the order of its lines changes nothing between
-    them.
+    """The clients of a file, sorted by name: the order of its lines does not matter.
 
     Raises:
-        DataError: with file and line: no JSON object; a key that is missing or of another kind;
-            another number of words than is said; confidences that are not one for each word, or
-            outside [0, 1]; an utterance twice. A client without words; no client.
+        DataError: with file and line: no JSON object, a missing or wrong key, a wrong number of
+            words or confidences, a confidence outside [0, 1], a second utterance of one id, a
+            client without words; or no client.
     """
     by_client: dict[str, list[Utterance]] = {}
     places: dict[str, str] = {}
@@ -157,32 +131,23 @@ def read_clients(path: Path) -> list[ClientText]:
         place = f"{path}:{number}"
         client, utterance = _parsed(place, parse_record(line, place, way_out=_REPAIR))
         if utterance.id in places:
-            raise DataError(
-                place,
-                "every utterance once",
-                f"{utterance.id} again, as in {places[utterance.id]}",
-                _REPAIR,
-            )
+            found = f"{utterance.id} again, as in {places[utterance.id]}"
+            raise DataError(place, "every utterance once", found, _REPAIR)
         places[utterance.id] = place
         by_client.setdefault(client, []).append(utterance)
     if not by_client:
         raise DataError(path, "an utterance a line", "none", _REPAIR)
     for client, utterances in by_client.items():
         if not any(utterance.words for utterance in utterances):
+            place, found = places[utterances[0].id], f"{len(utterances)} transcripts without words"
             raise DataError(
-                f"{places[utterances[0].id]}: client {client!r}",
-                "at least one word",
-                f"{len(utterances)} transcripts without words",
-                "leave the client out",
+                f"{place}: client {client!r}", "at least one word", found, "leave it out"
             )
-    return [
-        ClientText(name, tuple(utterance for utterance in by_client[name] if utterance.words))
-        for name in sorted(by_client)
-    ]
+    return group((name, utterance) for name in by_client for utterance in by_client[name])
 
 
 def table(clients: Sequence[ClientText]) -> dict[str, Any]:
-    """The figures of Table 1 [liu2021]: clients, utterances, words, and how they are spread."""
+    """The figures of Table 1 [liu2021]: clients, utterances, words, and their spread."""
     words = np.array([client.num_words for client in clients])
     utterances = np.array([len(client.utterances) for client in clients])
     return {
@@ -196,12 +161,12 @@ def table(clients: Sequence[ClientText]) -> dict[str, Any]:
     }
 
 
-def _transcript(one: NbestList, text: str) -> Utterance:
+def _transcript(nbest: NbestList, text: str) -> Utterance:
     if text == "ref":
-        return Utterance(one.id, tuple(one.ref.split()), None)
-    if not one.hyps:
-        return Utterance(one.id, (), None)
-    return Utterance(one.id, tuple(one.hyps[0].words.split()), one.hyps[0].confidences)
+        return Utterance(nbest.id, tuple(nbest.ref.split()), None)
+    if not nbest.hyps:
+        return Utterance(nbest.id, (), None)
+    return Utterance(nbest.id, tuple(nbest.hyps[0].words.split()), nbest.hyps[0].confidences)
 
 
 def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
@@ -211,7 +176,7 @@ def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
     words = tuple(record["words"].split())
     if record.get("num_words") != len(words):
         raise DataError(
-            place, f"num_words {len(words)}", repr(record.get("num_words"))[:60], _REPAIR
+            place, f"num_words {len(words)}", str(record.get("num_words"))[:60], _REPAIR
         )
     values = record.get("confidences")
     if values is None:
@@ -223,6 +188,6 @@ def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
         inside = type(value) in (int, float) and 0 <= value <= 1
         if not inside:
             raise DataError(
-                place, "confidences from 0 to 1", f"{value!r} for {word!r}"[:60], _REPAIR
+                place, "confidences from 0 to 1", f"{value!r} of {word!r}"[:60], _REPAIR
             )
     return record["client"], Utterance(record["id"], words, tuple(float(value) for value in values))

@@ -1,4 +1,4 @@
-"""Who takes part in a round, and which process works for whom."""
+"""The cohort of a round, and its division among processes."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ KNOWN_TURNS = ("partitioned", "ordered", "everyone")
 def sampling_of(
     scheme: str, *, cohort: int, client_fraction: float | None, clients: int
 ) -> Sampling:
-    """The contract of a scheme.
+    """The sampling of a scheme.
 
     Args:
         scheme: ``poisson``: each client with probability ``client_fraction``, or cohort / clients;
-            ``fixed``: ``cohort`` different ones; ``partitioned``: each client once in about clients
-            / cohort rounds; ``ordered``: so, and in the same order every time; ``everyone``.
-        clients: how many there are.
+            ``fixed``: ``cohort`` different ones; ``partitioned``: each once in about clients /
+            cohort rounds; ``ordered``: so, and in the same order every time; ``everyone``.
 
     Raises:
-        PrivacyError: a client_fraction of 0 or above 1, or a cohort larger than there are clients.
+        PrivacyError: client_fraction outside (0, 1], or a cohort larger than ``clients``.
 
     >>> sampling_of("poisson", cohort=100, client_fraction=None, clients=10_000).describe()
     'Poisson, rate 0.01'
@@ -47,7 +46,7 @@ def sampling_of(
 
 
 def expected_size(sampling: Sampling, clients: int) -> float:
-    """Clients of a round on the average: a public number."""
+    """The expected number of clients in a round: public."""
     if isinstance(sampling, PoissonSampling):
         return sampling.rate * clients
     if isinstance(sampling, FixedCohort):
@@ -60,13 +59,9 @@ def expected_size(sampling: Sampling, clients: int) -> float:
 def chunks(
     cohort: Sequence[ClientData], *, batch_size: int, positions: int
 ) -> list[list[ClientData]]:
-    """A cohort in chunks whose first batches have about ``positions`` positions together at most.
+    """A cohort in chunks of similar clients whose first batches have at most about ``positions``.
 
-    Clients with sentences of like length are together. It depends on the cohort alone, not on who
-    works.
-
-    Args:
-        positions: 1 = every client by itself.
+    The chunks depend on the cohort alone. ``positions=1`` isolates every client.
     """
     means = np.array([client.text.lengths.mean() if len(client.text) else 0.0 for client in cohort])
     chunked: list[list[ClientData]] = []

@@ -2,15 +2,11 @@
 
 Liu, Li, Bakshi and Peng (2021), "Private language model adaptation for speech recognition".
 
-A round: the leader draws the cohort; the processes share its chunks of clients; the clipped,
-weighted updates are summed, exactly; the leader adds noise, writes the result, and steps. Which
-process computes what changes
-nothing: a client's order of sentences has a stream of its own, chunks depend on the cohort alone,
-and the sum comes out the same in any order.
+The leader draws the cohort, the processes share its chunks, and clipped, weighted updates are
+summed exactly. The leader adds noise, writes the result, and steps. Results do not depend on the
+number of processes.
 
-A client that fails (values that are not finite, an error, a time limit) is left out, and the log
-says so. Without a claim the average is over the others. Under a claim it counts as zero and the
-denominator stays: what the round spends was entered before, and is the same.
+A failed client is left out and logged. Under a claim it counts as zero and the denominator stays.
 """
 
 from __future__ import annotations
@@ -55,10 +51,8 @@ class Round:
     Attributes:
         number: from 0.
         stand: after it.
-        delta: (P,) float32, the average that the server stepped by, noise included; None where
-            nobody took part.
-        figures: for the operator, private: clients, failed, mean_norm. Empty where the round was
-            read back.
+        delta: (P,) float32, the noisy average; None without any client.
+        figures: private: clients, failed, mean_norm. Empty where the round was read back.
     """
 
     number: int
@@ -69,13 +63,13 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Federation:
-    """Who trains what.
+    """Clients and their trainer.
 
     Attributes:
-        clients: sorted by name: a cohort is drawn by their places.
+        clients: sorted by name: a cohort is drawn by index.
         trainer: with the model.
-        replaced: client's name -> the update that it sends whatever it is asked, for audits.
-        fail: round and client's name -> why it fails, None = it does not; for tests.
+        replaced: client's name -> its fixed update, for audits.
+        fail: round and client's name -> why it fails, or None; for tests.
     """
 
     clients: Sequence[ClientData]
@@ -96,15 +90,15 @@ def rounds(
     secrets: Secrets | None,
     files: RoundFiles | None,
 ) -> Iterator[Round]:
-    """The rounds that are left to do, one after the other.
+    """The rounds that are left to do.
 
     Args:
         secrets: of the leader: a release where the configuration claims one.
-        files: where to continue from and what is written; None = nothing.
+        files: where rounds are continued from and written; None = nowhere.
 
     Returns:
-        of the leader, what each round was; of the others, a server state that has the weights
-        alone. When all are done, the trainer's model has the weights of the last.
+        the rounds; only the weights of a server state are right in processes that do not lead. At
+        the end the trainer's model has the last weights.
     """
     trainer = federation.trainer
     stand = Stand(0, server.begin(trainer.vector.cpu(), config.server), config.privacy.clip)
@@ -128,24 +122,20 @@ def rounds(
         if not np.array_equal(chosen, _READ_BACK):
             trainer.load(stand.server.weights)
             total, failed = _sum(federation, config, process, chosen, number, clip)
-            figures = {
-                "clients": float(total.count),
-                "failed": float(failed),
-                "mean_norm": total.norm / max(1, total.count),
-            }
+            figures = {"clients": float(total.count), "failed": float(failed)}
+            figures["mean_norm"] = total.norm / max(1, total.count)
             if process.leads:
                 known = _averaged(total, config, len(federation.clients), number, clip, noises)
                 delta = known[0]
                 if files is not None and config.claims and delta is not None:
                     files.save_round(number, delta, known[1])
         if process.leads and known is not None:
-            state = (
-                stand.server if delta is None else server.step(stand.server, delta, config.server)
-            )
+            state = stand.server
+            if delta is not None:
+                state = server.step(state, delta, config.server)
             stand = Stand(number + 1, state, known[1])
-            if files is not None and (
-                stand.round % config.save_every == 0 or stand.round == config.rounds
-            ):
+            due = stand.round % config.save_every == 0 or stand.round == config.rounds
+            if files is not None and due:
                 files.save(stand)
         yield Round(number, stand, delta, figures)
     trainer.load(from_leader(process, stand.server.weights))
@@ -176,13 +166,12 @@ def _sum(
     number: int,
     clip: float | None,
 ) -> tuple[UnitSum, int]:
-    """The sum over a cohort, of all processes; and how many failed."""
+    """The sum over a cohort, of all processes; and the number of failures."""
     trainer = federation.trainer
     cohort = [federation.clients[index] for index in chosen.tolist()]
     alone = config.claims and config.privacy.isolate_clients
-    shared = chunks(
-        cohort, batch_size=config.client.batch_size, positions=1 if alone else config.positions
-    )
+    positions = 1 if alone else config.positions
+    shared = chunks(cohort, batch_size=config.client.batch_size, positions=positions)
     total, failed = UnitSum(len(trainer.vector), clip, trainer.vector.device), 0
     for chunk in shared[process.rank :: process.world_size]:
         for client, update in _updates(federation, chunk, number):
@@ -192,13 +181,10 @@ def _sum(
                 reason = "values that are not finite"
             if reason is not None:
                 failed += 1
-                log.warning(
-                    "round %d goes on without client %s: %s", number + 1, client.name, reason
-                )
+                log.warning("round %d goes on without %s: %s", number + 1, client.name, reason)
     summed(process, total.steps)
-    figures = torch.tensor(
-        [total.weight, total.within, total.norm, total.count, failed], dtype=torch.float64
-    )
+    values = [total.weight, total.within, total.norm, total.count, failed]
+    figures = torch.tensor(values, dtype=torch.float64)
     total.weight, total.within, total.norm, count, failures = summed(process, figures).tolist()
     total.count = int(count)
     return total, int(failures)
@@ -227,7 +213,7 @@ def _averaged(
     clip: float | None,
     noises: Noises,
 ) -> tuple[Tensor | None, float | None]:
-    """The average, with noise under a claim, as float32; and the clip of the next round."""
+    """The average as float32, with noise under a claim, and the clip of the next round."""
     privacy, within = config.privacy, total.within
     if config.claims and clip is not None:
         noisy = noises["sum"].add(number, total.values().cpu().numpy(), bound=clip)

@@ -1,19 +1,14 @@
-"""Attacks on federated training: canaries, membership of clients, and a lower bound on epsilon.
+"""Attacks on federated training: they read the model after each round, and are no releases.
 
-What they need of the training is what is released: the model after each round. None of them is a
-release.
-
-- *Exposure*: some clients have a secret sentence drawn out of a list; how far up does it stand by
-  the model's loss?
-- *Membership*: do the sentences of clients that took part gain more than those of clients that did
-  not?
-- *Marks*: can clients be recognized that send one coordinate, as long as the clip allows? The bound
-  of this attack can come near the claim (:mod:`privasr_k2.privacy.audit.canaries`).
+- *Exposure*: the rank of a canary's secret sentence among its candidates by the model's loss.
+- *Membership*: do sentences of clients that took part gain more than those of others?
+- *Marks*: clients that send one coordinate up to the clip. The bound on epsilon can come near the
+  claim (:mod:`privasr_k2.privacy.audit.canaries`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
@@ -42,7 +37,7 @@ from privasr_k2.training.distributed import Process
 
 @dataclass(frozen=True)
 class AuditConfig(CanaryConfig):
-    """``conf/fedlm.yaml#fedlm_audit``, where every number is explained."""
+    """Attacks on federated training; see ``conf/fedlm.yaml#fedlm_audit``."""
 
     canaries: Count
     candidates: Annotated[int, Ge(2)]
@@ -58,7 +53,7 @@ class AuditConfig(CanaryConfig):
 
 @dataclass(frozen=True)
 class AuditedConfig(AuditConfig, FedLmConfig):
-    """Both files."""
+    """Sections ``fedlm`` and ``fedlm_audit`` together."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,7 @@ def draw_canaries(words: Sequence[str], config: AuditConfig, seed: int) -> list[
     """
     if len(words) ** config.secret_words < 2 * config.candidates:
         raise DataError(
-            "the vocabulary", "words for the canaries", f"{len(words)} words", "take longer secrets"
+            "the vocabulary", "words for canaries", f"{len(words)} words", "take longer"
         )
     canaries = []
     for number in range(config.canaries):
@@ -92,27 +87,21 @@ def draw_canaries(words: Sequence[str], config: AuditConfig, seed: int) -> list[
 def plant(
     clients: Sequence[ClientText], canaries: Sequence[Canary], repeats: int
 ) -> list[ClientText]:
-    """The clients and one more for each canary, sorted by name; secrets are sure to be right."""
+    """The clients and one more for each canary, sorted by name; secrets have confidence 1."""
     planted = []
     for number, canary in enumerate(canaries):
-        secret = canary.candidates[canary.planted]
+        name, secret = f"canary-{number}", canary.candidates[canary.planted]
         sure = (1.0,) * len(secret)
-        name = f"canary-{number}"
-        planted.append(
-            ClientText(
-                name, tuple(Utterance(f"{name}-{time}", secret, sure) for time in range(repeats))
-            )
-        )
+        text = tuple(Utterance(f"{name}-{time}", secret, sure) for time in range(repeats))
+        planted.append(ClientText(name, text))
     return sorted([*clients, *planted], key=lambda client: client.name)
 
 
 def exposure_of(
     scorer: NeuralScorer, canaries: Sequence[Canary], config: AuditConfig, delta: float
 ) -> dict[str, Any]:
-    """Ranks, exposures in bits, and the bound on epsilon that all canaries of one model give."""
-    losses = -scorer.score_sentences(
-        [candidate for canary in canaries for candidate in canary.candidates]
-    )
+    """Ranks, exposures in bits, and the bound on epsilon from all canaries of one model."""
+    losses = -scorer.score_sentences([text for canary in canaries for text in canary.candidates])
     by_canary = losses.reshape(len(canaries), -1)
     own = np.array([canary.planted for canary in canaries])
     others = np.ones(by_canary.shape, dtype=bool)
@@ -138,12 +127,8 @@ def membership_of(
     others: Sequence[ClientText],
     config: AuditConfig,
 ) -> dict[str, Any]:
-    """How well members are told from others by what the model gained, in nats a symbol, on their
-    text.
-    """
-    gains = [
-        np.array([_gain(before, after, client) for client in group]) for group in (members, others)
-    ]
+    """How well the model's gain in nats a symbol tells members' text from others'."""
+    gains = [np.array([_gain(before, after, c) for c in group]) for group in (members, others)]
     curve = membership.roc(*gains)
     interval = membership.auc_interval(curve, confidence=config.confidence)
     rare = membership.at_low_fpr(*gains, fpr=0.1, confidence=config.confidence)
@@ -171,13 +156,12 @@ def marks(
     """The one-run audit of a claim: with its noise, with it divided, and with next to none.
 
     Args:
-        make_trainer: a new model for each run, with more trained parameters than there are marks.
+        make_trainer: a new model for each run.
         clients: real ones, who take part as well.
 
     Returns:
-        the bounds, what is claimed, and the verdict, as
-        :func:`privasr_k2.privacy.audit.canaries.audit_canaries`
-        gives them; those of the leader count.
+        what :func:`privasr_k2.privacy.audit.canaries.audit_canaries` gives; that of the leader
+        counts.
 
     Raises:
         DataError: fewer trained parameters than marks.
@@ -187,10 +171,8 @@ def marks(
 
     def run(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
         replaced = CanaryGradients(inside.tolist(), size, 2.0 * (config.privacy.clip or 0.0))
-        added = [
-            ClientData(name, nothing, np.zeros(0, dtype=np.float32), config.weights.cap)
-            for name in replaced
-        ]
+        silent = nothing, np.zeros(0, dtype=np.float32), config.weights.cap
+        added = [ClientData(name, *silent) for name in replaced]
         everyone = sorted([*clients, *added], key=lambda client: client.name)
         federation = Federation(everyone, make_trainer(), replaced)
         scores = np.zeros(len(coordinates))
@@ -213,28 +195,20 @@ def marks(
 
 
 def _with_noise(config: FedLmConfig, share: float) -> FedLmConfig:
-    privacy = replace(
-        config.privacy,
-        noise=config.privacy.noise * share,
-        count_noise=config.privacy.count_noise * share,
-    )
-    return replace(config, privacy=privacy)
+    scaled = {name: getattr(config.privacy, name) * share for name in ("noise", "count_noise")}
+    return replace(config, privacy=replace(config.privacy, **scaled))
 
 
 def split_members(
     clients: Sequence[ClientText], seed: int
 ) -> tuple[list[ClientText], list[ClientText]]:
-    """Half of the clients, who will take part, and the others, in the order of their names.
+    """Half of the clients, who will take part, and the others, sorted by name.
 
     Raises:
         DataError: fewer than two clients.
     """
     if len(clients) < 2:
         raise DataError("the clients", "two or more", str(len(clients)), "give more")
-    inside = set(
-        stream(seed, "members").permutation(len(clients))[: (len(clients) + 1) // 2].tolist()
-    )
-    groups: Mapping[bool, list[ClientText]] = {True: [], False: []}
-    for index, client in enumerate(clients):
-        groups[index in inside].append(client)
-    return groups[True], groups[False]
+    order = stream(seed, "members").permutation(len(clients))
+    members, others = (np.sort(half).tolist() for half in np.array_split(order, 2))
+    return [clients[index] for index in members], [clients[index] for index in others]

@@ -1,9 +1,7 @@
-"""Learning rates for federated training, tried on clients of dev in place of those at hand.
+"""Learning rates for federated training, tried on clients of dev.
 
-The clients of dev are divided: some train, the text of the others is scored, so that the model
-adapts to other people than it is judged by. Nothing of the clients that the training is for is
-read, so that it costs them no privacy, where a sweep over their own updates would be a release for
-every rate. Cohorts, clip and noise are those of the training, as the best rates depend on them.
+Some clients of dev train, the text of the others is scored. Nothing of the real clients is read, so
+the sweep costs them no privacy. Cohorts, clip and noise are those of the training.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TuneConfig(Checked):
-    """``conf/fedlm.yaml#fedlm_tune``, where every number is explained."""
+    """Learning rates to try; see ``conf/fedlm.yaml#fedlm_tune``."""
 
     client_lrs: Annotated[list[Positive], MinLen(1)]
     server_lrs: Annotated[list[Positive], MinLen(1)]
@@ -47,7 +45,7 @@ class TuneConfig(Checked):
 
 @dataclass(frozen=True)
 class TunedConfig(TuneConfig, FedLmConfig):
-    """Both files."""
+    """Sections ``fedlm`` and ``fedlm_tune`` together."""
 
 
 def divide(
@@ -56,8 +54,7 @@ def divide(
     """Clients to train on, of half of the groups, and the sentences of the others' ``scored`` text.
 
     Args:
-        by: ``client``: each is a group; ``call``: those whose names are alike up to the last
-            hyphen.
+        by: ``client``: each is a group; ``call``: names alike up to the last hyphen are one.
 
     Raises:
         DataError: nobody is left to train, or no sentence to score.
@@ -73,9 +70,7 @@ def divide(
     others = [client for client in scored if group(client) not in inside]
     sentences = [list(utterance.words) for client in others for utterance in client.utterances]
     if not clients or not sentences:
-        raise DataError(
-            "the clients of dev", f"text of two {by}s or more", "less", "give more, or by=client"
-        )
+        raise DataError("the clients of dev", f"text of two {by}s or more", "less", "give more")
     return clients, sentences
 
 
@@ -83,11 +78,9 @@ def sized(config: TunedConfig, clients: int) -> TunedConfig:
     """The configuration with cohorts of ``clients`` as large as those of the training."""
     if config.sampling != "poisson":
         return replace(config, cohort=min(config.cohort, clients))
-    expected = (
-        config.cohort
-        if config.client_fraction is None
-        else config.client_fraction * (config.clients or clients)
-    )
+    expected: float = config.cohort
+    if config.client_fraction is not None:
+        expected = config.client_fraction * (config.clients or clients)
     return replace(config, client_fraction=min(1.0, expected / clients))
 
 
@@ -106,8 +99,7 @@ def tune(
         dev: sentences of others than the clients.
 
     Returns:
-        ``client_lr`` and ``server_lr`` of the least perplexity, and the whole ``grid``, with the
-        round of each perplexity.
+        ``client_lr`` and ``server_lr`` of the least perplexity, and the whole ``grid``.
     """
     data, own = prepare(clients, vocabulary, config.confidences), sized(config, len(clients))
     grid = []
@@ -126,18 +118,16 @@ def tune(
                 perplexities.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
         ppl, number = min(perplexities) if config.select_round == "best" else perplexities[-1]
         grid.append({"client_lr": client_lr, "server_lr": server_lr, "ppl": ppl, "round": number})
-        log.info(
-            "client.lr %g, server.lr %g: %.2f after round %d", client_lr, server_lr, ppl, number
-        )
+        log.info("client.lr %g, server.lr %g: %.2f, round %d", client_lr, server_lr, ppl, number)
     best = min(grid, key=lambda finished: finished["ppl"])
     return {"client_lr": best["client_lr"], "server_lr": best["server_lr"], "grid": grid}
 
 
 def read_rates(path: Path) -> list[str]:
-    """The rates that :func:`tune` has chosen, as settings of ``conf/fedlm.yaml#fedlm``.
+    """The rates that :func:`tune` chose, as settings of ``conf/fedlm.yaml#fedlm``.
 
     Raises:
-        DataError: something else.
+        DataError: another file.
     """
     rates = read_json(path)
     try:

@@ -1,12 +1,8 @@
-"""Does a rare word that one unit has said show in the released marginals? A lower bound on epsilon.
+"""A lower bound on epsilon from the released counts of a rare word that one unit has said.
 
-The release is run many times, each time with noise of its own: with the words of one unit, and
-without. The attacker knows all other words, sees what was released of the rare word's counts, and
-computes the ratio of likelihoods, the best score there is. The code that is run is that of the
-release; words of which the unit has said nothing tell nothing of it and are left out.
-
-An audit counts only beside the same attack on the release with a tenth of the noise, which must
-exceed the claim, and on one without noise (:mod:`privasr_k2.privacy.audit.bounds`).
+The release is run many times with and without the unit's words. The attacker knows all other words
+and uses the ratio of likelihoods. An audit counts only where the same attack on a tenth of the
+noise exceeds the claim (:mod:`privasr_k2.privacy.audit.bounds`).
 """
 
 from __future__ import annotations
@@ -33,13 +29,9 @@ BROKEN = 0.1
 
 @dataclass(frozen=True)
 class FmpAudit:
-    """The result of an attack on one release.
+    """An attack on one release: its epsilon, bounds on it, and the verdict.
 
-    Attributes:
-        claimed: epsilon of the release.
-        sound, broken, noise_free: bounds on the release as it is, with a tenth of its noise,
-            without any.
-        verdict: whether the audit counts, and what it says.
+    ``broken`` is the bound with a tenth of the noise, ``noise_free`` that without any.
     """
 
     claimed: float
@@ -49,7 +41,7 @@ class FmpAudit:
     verdict: Verdict
 
     def lines(self) -> list[str]:
-        """For people: the claim, the bounds beneath it, the verdict."""
+        """The claim, the bounds beneath it, and the verdict."""
         return [
             f"claimed epsilon {self.claimed:.4g} at delta {self.sound.delta:g}",
             f"as it is: {self.sound}",
@@ -60,21 +52,18 @@ class FmpAudit:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
+        bounds = {"": self.sound, "_broken": self.broken, "_noise_free": self.noise_free}
         return {
             "claimed_epsilon": self.claimed,
-            "delta": self.sound.delta,
-            "confidence": self.sound.confidence,
-            "epsilon_lower": self.sound.epsilon_lower,
-            "epsilon_lower_broken": self.broken.epsilon_lower,
-            "epsilon_lower_noise_free": self.noise_free.epsilon_lower,
-            "largest_possible": self.sound.largest_possible,
-            "trials": self.sound.trials,
+            **{name: getattr(self.sound, name) for name in ("delta", "confidence")},
+            **{f"epsilon_lower{kind}": bound.epsilon_lower for kind, bound in bounds.items()},
+            **{name: getattr(self.sound, name) for name in ("largest_possible", "trials")},
             "verdict": self.verdict.value,
         }
 
 
 def heaviest_unit(mechanism: FmpMechanism) -> np.ndarray:
-    """(T,) int64 steps: a unit that says one word nobody else says, as much as the bound allows."""
+    """(T,) int64 steps: a unit that says one word of its own, as much as the bound allows."""
     counts = np.zeros(mechanism.config.rounds, dtype=np.int64)
     # No more than the bound, which is rounded up for the accountant.
     counts[: mechanism.max_rounds] = int(mechanism.grid.steps(mechanism.config.bound))
@@ -82,7 +71,7 @@ def heaviest_unit(mechanism: FmpMechanism) -> np.ndarray:
 
 
 def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarray]:
-    """The word that one unit alone has said, and says most, and its counts (T,) in steps. Private.
+    """The word said by one unit alone, and most often, with its counts (T,) in steps. Private.
 
     Raises:
         PrivacyError: every word was said by several units, or after the last release.
@@ -100,10 +89,7 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
     word = int(np.argmax(word_counts))
     if word_counts[word] == 0:
         raise PrivacyError(
-            "the utterances",
-            f"a word that one {config.unit} alone says",
-            "none",
-            "audit heaviest_unit",
+            "the lists", f"a word of one {config.unit} alone", "none", "audit heaviest"
         )
     return word, increments[:, word]
 
@@ -111,57 +97,39 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
 def audit_release(
     mechanism: FmpMechanism, said: np.ndarray, *, trials: int, confidence: float
 ) -> FmpAudit:
-    """Attack the release of one word's counts.
+    """Attack the release of one word's counts ``said``, (T,) int64 steps, all by the unit.
 
-    Args:
-        said: (T,) int64 steps of the word that the unit alone has said.
-        trials: runs with the unit, and as many without; at least 2.
-        confidence: of the bounds, between 0 and 1.
+    There are ``trials`` runs with the unit, and as many without.
 
     Raises:
-        PrivacyError: counts that the mechanism would not let through, or fewer trials.
+        PrivacyError: counts beyond the mechanism's bound, or fewer than 2 trials.
     """
     checks.whole("trials", trials, at_least=2)
-    if (
-        said.shape != (mechanism.config.rounds,)
-        or not said.any()
-        or (said > mechanism.bound_steps).any()
-    ):
-        raise PrivacyError(
-            "said",
-            f"counts of {mechanism.config.rounds} rounds within the bound",
-            "others",
-            "clip them",
-        )
+    wrong_shape = said.shape != (mechanism.config.rounds,)
+    if wrong_shape or not said.any() or (said > mechanism.bound_steps).any():
+        raise PrivacyError("said", "counts of T rounds within the bound", "others", "clip")
     delta = mechanism.config.delta
     claimed = account(mechanism.event, Relation.ADD_OR_REMOVE_ONE, delta).value
 
     def bound(share: float) -> AuditBound:
-        with_unit, without = (
-            _scores(mechanism, said, there, trials, share) for there in (True, False)
-        )
-        return split_bound(with_unit, without, delta=delta, confidence=confidence)
+        scores = [_scores(mechanism, said, there, trials, share) for there in (True, False)]
+        return split_bound(*scores, delta=delta, confidence=confidence)
 
-    sound, broken, noise_free = bound(1.0), bound(BROKEN), bound(0.0)
-    verdict = judge(
-        sound, broken=broken, noise_free=noise_free, claimed_epsilon=claimed, claimed_delta=delta
-    )
-    return FmpAudit(claimed, sound, broken, noise_free, verdict)
+    sound, others = bound(1.0), {"broken": bound(BROKEN), "noise_free": bound(0.0)}
+    verdict = judge(sound, **others, claimed_epsilon=claimed, claimed_delta=delta)
+    return FmpAudit(claimed, sound, **others, verdict=verdict)
 
 
 def _scores(
     mechanism: FmpMechanism, said: np.ndarray, there: bool, trials: int, share: float
 ) -> np.ndarray:
     """(trials,) the log ratio of likelihoods, with against without the unit, up to a factor."""
-    increments = np.repeat(said[:, None] if there else np.zeros_like(said)[:, None], trials, axis=1)
-    seen = mechanism.measure(increments)
+    increments = np.repeat((said * there)[:, None], trials, axis=1)
+    seen, noise = mechanism.measure(increments), mechanism.noise
     if share > 0:
-        noise = mechanism.noise
-        kind = type(noise)
-        seen = kind(
-            (noise.scale if isinstance(noise, DiscreteLaplaceNoise) else noise.sigma) * share
-        ).add(seen)
+        scale = noise.scale if isinstance(noise, DiscreteLaplaceNoise) else noise.sigma
+        seen = type(noise)(scale * share).add(seen)
     moved = mechanism.measure(said[:, None])
-    if isinstance(mechanism.noise, DiscreteGaussianNoise):
+    if isinstance(noise, DiscreteGaussianNoise):
         return (seen * moved.astype(np.float64)).sum(axis=0)
     return (np.abs(seen) - np.abs(seen - moved)).sum(axis=0).astype(np.float64)

@@ -1,6 +1,4 @@
-"""The background unigrams u of [liu2020, eq. 2]: counted once, read by all that adapts to
-marginals.
-"""
+"""The background unigrams u of [liu2020, eq. 2], counted once for all marginals."""
 
 from __future__ import annotations
 
@@ -21,12 +19,7 @@ from privasr_k2.lm.train import TEXTS
 
 @dataclass(frozen=True)
 class BackgroundConfig(Checked):
-    """``conf/fmp.yaml#fmp_background``.
-
-    Args:
-        text, train_repeat: as in :class:`privasr_k2.lm.train.TextConfig`.
-        prior_words: even chances count as so many words; 0: as the text has different words.
-    """
+    """The text of u and its smoothing; see ``conf/fmp.yaml#fmp_background``."""
 
     text: Annotated[str, one_of(*TEXTS)]
     train_repeat: Count
@@ -34,26 +27,25 @@ class BackgroundConfig(Checked):
 
 
 def write_background(path: Path, unigrams: np.ndarray, numbers: WordNumbers) -> None:
-    """Write u (V,) with the digest of the words that it is of."""
+    """Write u (V,) with the digest of its numbering."""
+    header = {"json": json.dumps({"words": numbers.digest})}
     with atomic_path(path) as temporary, disk_errors(path):
-        save_file(
-            {"unigrams": unigrams}, str(temporary), {"json": json.dumps({"words": numbers.digest})}
-        )
+        save_file({"unigrams": unigrams}, str(temporary), header)
 
 
 def read_background(path: Path, numbers: WordNumbers) -> np.ndarray:
     """(V,) u.
 
     Raises:
-        DataError: another kind of file, or unigrams of the words of another model.
+        DataError: another kind of file, or another numbering.
     """
-    what = "unigrams of make_background"
-    header, arrays = read_arrays(path, ["unigrams"], expected=what, way_out="make them")
+    expected = "unigrams of make_background"
+    header, arrays = read_arrays(path, ["unigrams"], expected=expected, way_out="make them")
     unigrams = arrays["unigrams"]
     if header.get("words") != numbers.digest:
-        raise DataError(
-            path, "unigrams of the words of --in-lm", "of others", "make them with that model"
-        )
+        raise DataError(path, "unigrams of the words of --in-lm", "of others", "make their own")
     if unigrams.shape != (numbers.size,) or not (np.isfinite(unigrams) & (unigrams >= 0)).all():
-        raise DataError(path, what, "other numbers than probabilities of its words", "make them")
+        raise DataError(
+            path, expected, "other numbers than probabilities of its words", "make them"
+        )
     return unigrams

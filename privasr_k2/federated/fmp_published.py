@@ -1,27 +1,37 @@
-"""Eq. 8 and 9 of [liu2020] as they were published, and what they are worth.
+"""Eq. 8 and 9 of [liu2020] as published, and the guarantee that really holds.
 
     q(w) = (sum_i c_i q_i(w) + r(w)) / (sum_i c_i + sum_w r(w)),   r(w) ~ Laplace(1 / epsilon)
 
-The paper calls this (epsilon, 0)-private for utterances, with each sensitive word at most once in
-an utterance. But the noise is on the count of *each* word, in *each* round, and counts run over the
-rounds: an utterance whose hypotheses weigh l words (eq. 3) moves the counts by l in L1, in every
-release after it. With n releases that is l n epsilon, and without a clip of l no number holds for
-all utterances. What is summed is smoothed besides, which the paper leaves open: where the
-background's mass is the number of a client's different words, d new ones move what was counted
-before, too, and l becomes l + 2 d (:func:`largest_move`). These functions are for showing that
-beside a mechanism whose guarantee holds (:mod:`privasr_k2.federated.fmp_release`).
+The paper calls this (epsilon, 0)-private. But the noise is on each word in each round and counts
+run over the rounds: an utterance of weight l (eq. 3) moves them by l in L1 in each of n releases,
+so that it costs l n epsilon, and l is not clipped. With smoothing by a client's number of words, l
+becomes l + 2 d (:func:`largest_move`).
 """
 
 from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from privasr_k2.errors import PrivacyError
-from privasr_k2.federated.fmp_release import unit_numbers
+from privasr_k2.config import from_values
+from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.federated.fmp_release import (
+    AGAIN,
+    header_of,
+    read_counts,
+    settings_in,
+    unit_numbers,
+    write_once,
+)
+from privasr_k2.federated.fmp_settings import PublishedConfig
 from privasr_k2.federated.fmp_simulation import CacheConfig, global_marginals, rounds_of
-from privasr_k2.federated.fmp_spoken import Spoken
+from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 from privasr_k2.federated.marginals import utterance_counts
 from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
@@ -37,62 +47,50 @@ def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) 
         PrivacyError: a sample of clients, for which eq. 8 says nothing.
     """
     if config.client_fraction < 1:
-        raise PrivacyError(
-            "client_fraction",
-            "1: eq. 8 sums over all clients",
-            f"{config.client_fraction:g}",
-            "set it",
-        )
+        raise PrivacyError("client_fraction", "1", f"{config.client_fraction:g}", "set it")
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     weights = np.asarray(counts.sum(axis=1)).reshape(-1)
     by_round = np.bincount(rounds_of(spoken, config.rounds), weights, minlength=config.rounds + 1)
-    totals, running = [], 0.0
-    for number in range(config.rounds):
-        running = config.decay * running + float(by_round[number])
-        totals.append(running)
-    return global_marginals(spoken, config, background) * np.array(totals)[:, None]
+    totals = itertools.accumulate(by_round[:-1], lambda total, new: config.decay * total + new)
+    return global_marginals(spoken, config, background) * np.array([*totals])[:, None]
 
 
 def published_marginals(sums: np.ndarray, epsilon: float, begun: Release) -> np.ndarray:
-    """(T, V) eq. 8 with the noise of eq. 9; values may be negative, as the paper leaves them.
+    """(T, V) eq. 8 with the noise of eq. 9; values may be negative, as in the paper.
 
     Args:
         sums: (T, V) of :func:`published_sums`.
-        begun: a release of :func:`published_spending`.
+        begun: a release of :func:`spending_of`.
 
     Raises:
-        PrivacyError: epsilon 0, or totals that the noise has made 0 or less.
+        PrivacyError: epsilon 0, or noisy totals of 0 or less.
     """
     noise = LaplaceNoise(scale=1 / checks.number("epsilon", epsilon, above=0), l1_sensitivity=1.0)
     noisy = np.stack([noise.add(row, begun.noise("published", t)) for t, row in enumerate(sums)])
     totals = noisy.sum(axis=1, keepdims=True)
     if not (totals > 0).all():
-        raise PrivacyError(
-            "eq. 8", "totals above 0", "the noise has made one 0 or less", "take more data"
-        )
+        raise PrivacyError("eq. 8", "totals above 0", "0 or less by noise", "take more data")
     return noisy / totals
 
 
 def usable(marginals: np.ndarray) -> np.ndarray:
-    """(T, V) the marginals with negative values at 0, summing to 1: a power of a negative ratio is
-    none.
-    """
+    """(T, V) the marginals with negative values at 0, summing to 1."""
     cut = np.maximum(marginals, 0.0)
     return cut / cut.sum(axis=1, keepdims=True)
 
 
 def largest_move(words: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.ndarray:
-    """By how much a unit moves c q(w), a client's share of eq. 8's sum, in L1 at most.
+    """A bound in L1 on how far a unit moves c q(w), a client's share of eq. 8's sum.
 
-    With C words counted, of which c(w) are w, and a background of mass m: c q = C (c + m u) / (C +
-    m). For a constant m adding l words moves that by no more than l. For m = D, the number of
-    different words, write a = C / (C + D). Along the way from (C, D) to (C + l, D + d) words move
-    it by a dl, the share of counts by no more than max(a (1 - a) dl, a^2 dd), that of the
-    background by (1 - a)^2 dl + a^2 dd: together at most dl + 2 dd.
+    With C words counted, c(w) of them w, and a background of mass m: c q = C (c + m u) / (C + m).
+    For a constant m, l more words move it by at most l. For m = D, the number of different words,
+    let a = C / (C + D). From (C, D) to (C + l, D + d) words move it by a dl, the share of counts by
+    at most max(a (1 - a) dl, a^2 dd), that of the background by (1 - a)^2 dl + a^2 dd: together at
+    most dl + 2 dd.
 
     Args:
-        words: l, by which the counts grow. kinds: at least d, the words that were not among them
-            before.
+        words: l, by which the counts grow.
+        kinds: at least d, the words that were not counted before.
         prior_words: m; 0: D.
 
     >>> largest_move([7.0, 3.0], [6, 0], 0.0).tolist(), largest_move(7.0, 6, 4.0).tolist()
@@ -103,8 +101,7 @@ def largest_move(words: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.n
 
 
 def published_event(epsilon: float, moved: float, releases: int) -> events.Event:
-    """The event of eq. 8 and 9 for a unit that moves each of ``releases`` running sums by ``moved``
-    in L1.
+    """The event of eq. 8 and 9 for a unit that moves each of ``releases`` sums by ``moved`` in L1.
 
     >>> account(published_event(1.0, 7.0, 10), Relation.ADD_OR_REMOVE_ONE, 1e-12).value <= 70
     True
@@ -115,24 +112,20 @@ def published_event(epsilon: float, moved: float, releases: int) -> events.Event
 
 
 def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray:
-    """(M,) by how much each unit that is counted moves one running sum at most, in words.
-    Private.
-    """
+    """(M,) how far each counted unit moves one running sum at most, in words. Private."""
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     counted = (rounds_of(spoken, config.rounds) < config.rounds).astype(np.float64)
     units, number = unit_numbers(spoken, unit)
     # A speaker may be heard in several meetings: a part of each of these clients.
-    parts, part_of = np.unique(
-        units * len(spoken.client_names) + spoken.clients, return_inverse=True
-    )
-    unit_of, client_of = np.divmod(parts, len(spoken.client_names))
+    keys, size = units * len(spoken.client_names) + spoken.clients, len(spoken.client_names)
+    parts, part_of = np.unique(keys, return_inverse=True)
+    unit_of, client_of = np.divmod(parts, size)
     of_parts = csr_array(csr_array((counted, (part_of, np.arange(len(units))))) @ counts)
     of_parts.eliminate_zeros()
     words = np.asarray(of_parts.sum(axis=1)).reshape(-1)
     of_clients = np.bincount(client_of, words)[client_of]
-    kinds = np.where(
-        words < of_clients * (1 - 1e-12), np.diff(of_parts.indptr), 0
-    )  # nothing is left to move
+    # A part that is all of its client leaves nothing to move.
+    kinds = np.where(words < of_clients * (1 - 1e-12), np.diff(of_parts.indptr), 0)
     moves = np.bincount(unit_of, largest_move(words, kinds, config.prior_words), minlength=number)
     return moves[moves > 0]
 
@@ -140,54 +133,72 @@ def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray
 def published_worth(
     spoken: Spoken, config: CacheConfig, epsilon: float, delta: float, unit: str
 ) -> dict[str, Epsilon]:
-    """The epsilon of the published noise for an average and for the heaviest unit, over all T
-    releases.
-
-    This looks at the data: for the owner's table, no release.
-    """
+    """The epsilon of all T releases for an average and the heaviest unit. Private."""
     moves = moves_of_units(spoken, config, unit)
-    kinds = {"average": float(moves.mean()), "largest": float(moves.max())}
+    events_of = {
+        "average": published_event(epsilon, float(moves.mean()), config.rounds),
+        "largest": published_event(epsilon, float(moves.max()), config.rounds),
+    }
     return {
-        kind: account(
-            published_event(epsilon, moved, config.rounds), Relation.ADD_OR_REMOVE_ONE, delta
-        )
-        for kind, moved in kinds.items()
+        kind: account(event, Relation.ADD_OR_REMOVE_ONE, delta) for kind, event in events_of.items()
     }
 
 
-def published_spending(
-    config: CacheConfig,
-    *,
-    epsilon: float,
-    words: float,
-    data: str,
-    unit: str,
-    units: int,
-    delta: float,
-) -> Spending:
-    """The entry of the ledger, true for units of at most ``words``, a public number.
+def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
+    """The entry of the ledger: the published epsilon for units of ``config.words`` words.
 
-    Args:
-        words: most words of a unit in a running sum, by weight and by number of different ones;
-            units beyond it are not covered.
+    ``words`` bounds a unit in a running sum, by weight and by number of different words.
     """
+    moved = float(largest_move(config.words, config.words, config.prior_words))
     return Spending(
-        data=data,
-        released=(
-            f"unigrams of {config.rounds} rounds by eq. 8 and 9 of liu2020, called epsilon"
-            f" {epsilon:g}"
-        ),
-        unit=unit,
-        units=units,
+        data=config.data,
+        released=f"unigrams of {config.rounds} rounds by eq. 8 and 9 of liu2020, called epsilon"
+        f" {config.epsilon:g}",
+        unit=config.unit,
+        units=unit_numbers(spoken, config.unit)[1],
         relation=Relation.ADD_OR_REMOVE_ONE,
-        event=published_event(
-            epsilon, float(largest_move(words, words, config.prior_words)), config.rounds
-        ),
+        event=published_event(config.epsilon, moved, config.rounds),
         sampling="all units in every round",
-        delta=delta,
+        delta=config.delta,
         does_not_cover=(
-            f"a {unit} of more than {words:g} words: nothing is clipped",
+            f"a {config.unit} of more than {config.words:g} words: nothing is clipped",
             "when utterances came, and how many",
             "the personal marginal on the device, what is rescored with it, and whoever sees that",
         ),
     )
+
+
+def write_published(
+    path: Path, spoken: Spoken, config: PublishedConfig, background: np.ndarray, begun: Release
+) -> None:
+    """Write marginals with the noise of eq. 9 to ``*.safetensors``, once, and finish the release.
+
+    Raises:
+        PrivacyError: the release is finished, and its file is gone.
+    """
+
+    def marginals() -> np.ndarray:
+        sums = published_sums(spoken, config.caches, background)
+        return published_marginals(sums, config.epsilon, begun)
+
+    write_once(path, begun, "marginals", marginals, published=config, words=spoken.numbers.digest)
+
+
+def is_published(path: Path) -> bool:
+    """Whether a file of released marginals is one of eq. 8 and 9."""
+    return "published" in header_of(path)
+
+
+def read_published(path: Path, numbers: WordNumbers) -> tuple[np.ndarray, dict[str, Any]]:
+    """The usable marginals (T, V), and the settings of their release.
+
+    Raises:
+        DataError: another vocabulary.
+    """
+    header, marginals = read_counts(path, "marginals", numbers)
+    config = from_values(PublishedConfig, settings_in(header, "published"), path)
+    good = marginals.shape == (config.rounds, numbers.size) and np.isfinite(marginals).all()
+    if not good or not (np.maximum(marginals, 0.0).sum(axis=1) > 0).all():
+        expected = f"marginals of {config.rounds} rounds and {numbers.size} words"
+        raise DataError(path, expected, f"others, of the shape {marginals.shape}", AGAIN)
+    return usable(marginals), dataclasses.asdict(config)

@@ -1,18 +1,9 @@
-"""The global marginal as a private release: per-round counts, clipped unit by unit, with discrete
-noise.
+"""The global marginal as a private release: clipped counts of each round with discrete noise.
 
-A unit is an utterance, a user, or a client (a meeting, a call). Each contributes, in each round,
-its expected word counts over first-pass hypotheses (rank kernel of sum 1), clipped to ``bound``
-words in L1 (Laplace) or L2 (Gaussian) and cut off to whole steps. The rounds are released as
-increments, or as a strategy measures them (:mod:`privasr_k2.privacy.strategies`), so that an
-utterance is in one round and a unit in at most ``max_rounds``, its first ones. Running sums, counts
-below 0 and the division by the total are post-processing.
-
-Neighbours differ in the words of one unit. *When* utterances came is public: without one of them
-the others stay in their rounds. In the simulation rounds are cut by the number of utterances, and a
-guarantee is for the rounds as they were cut.
-
-Counts of round T are never used, so that T increments are released, of rounds 0 to T - 1.
+In each round a unit contributes its expected word counts over first-pass hypotheses (rank kernel of
+sum 1), clipped to ``bound`` words in L1 (Laplace) or L2 (Gaussian), in its first ``max_rounds``
+rounds. Neighbours differ in the words of one unit. When utterances came, and so the cut into
+rounds, is public.
 """
 
 from __future__ import annotations
@@ -20,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -56,35 +48,18 @@ from privasr_k2.privacy.strategies import STRATEGIES, Strategy, Turns
 
 MECHANISMS: dict[str, Norm] = {"discrete_laplace": "l1", "discrete_gaussian": "l2"}
 #: Which units are whose: of the utterance itself, its speaker, or its client.
-UNITS = {
-    "utterance": "utterance",
-    "user": "user",
-    "speaker": "user",
-    "meeting": "client",
-    "call": "client",
-}
-_MARGINALS, _AGAIN = "released marginals", "release them again"
+UNITS = {"utterance": "utterance", "meeting": "client", "call": "client"}
+UNITS |= dict.fromkeys(("user", "speaker"), "user")
+_MARGINALS, AGAIN = "released marginals", "release them again"
+_DEVICE = "the personal marginal on the device, what is rescored with it, and whoever sees that"
+_WHEN = "when utterances came, and how many: a unit's words are hidden, not its place in a round"
 _STEPS_LOG2 = 13  # steps in the bound: what is cut off is 1/8192 of it a word and unit
 _PADDED, _ROWS = 4_000_000, 2**20  # values and rows that are clipped at a time
 
 
 @dataclass(frozen=True)
 class FmpReleaseConfig(Checked):
-    """A release of the global marginal of every round.
-
-    Args:
-        data: whose releases are added up: a corpus and its part.
-        unit: one of :data:`UNITS`, whose words are protected.
-        mechanism: ``discrete_laplace`` (bounded in L1) or ``discrete_gaussian`` (in L2), which has
-            less noise where the bound allows more than about 9 different words.
-        strategy: ``increments``, ``square_root`` or ``tree``.
-        rounds: T, at least 1.
-        max_rounds: in how many rounds a unit may be counted; 0: in all. Utterances are in one.
-        bound: of a unit's counts in one round, in words, above 0.
-        kernel_bandwidth: bandwidth of the rank kernel, 0 to infinity.
-        decay: of running sums, a round; 1 forgets nothing.
-        epsilon, delta: of the guarantee.
-    """
+    """A release of the marginals of rounds 0 to T - 1; see ``conf/fmp.yaml#fmp_release``."""
 
     data: str
     unit: Annotated[str, one_of(*UNITS)]
@@ -101,15 +76,13 @@ class FmpReleaseConfig(Checked):
 
 @dataclass(frozen=True)
 class FmpMechanism:
-    """The mechanism of a configuration: strategy, steps, noise, and their cost. It reads no
-    data.
-    """
+    """Strategy, steps, noise and cost of a configuration. It reads no data."""
 
     config: FmpReleaseConfig
 
     @property
     def norm(self) -> Norm:
-        """In which a unit's counts are bounded."""
+        """The norm that bounds a unit's counts."""
         return MECHANISMS[self.config.mechanism]
 
     @cached_property
@@ -136,7 +109,7 @@ class FmpMechanism:
 
     @property
     def _parts(self) -> tuple[float, int]:
-        """By how much one unit moves what noise is added to, and how often."""
+        """Sensitivity of what gets noise, and how often a unit is in it."""
         if self.config.strategy == "increments":  # each round by itself
             return float(self.bound_steps), self.max_rounds
         turns = Turns(most=self.max_rounds, apart=1)
@@ -157,13 +130,13 @@ class FmpMechanism:
 
     @cached_property
     def noise(self) -> DiscreteLaplaceNoise | DiscreteGaussianNoise:
-        """On every measurement."""
+        """The noise of every measurement."""
         scale = self.multiplier * self._parts[0]
         return DiscreteLaplaceNoise(scale) if self.norm == "l1" else DiscreteGaussianNoise(scale)
 
     @property
     def event(self) -> events.Event:
-        """Everything that is done to one unit's words."""
+        """All that is released about one unit's words."""
         moved, times = self._parts
         if isinstance(self.noise, DiscreteLaplaceNoise):
             once = self.noise.vector_event(l1_sensitivity=moved)
@@ -172,7 +145,7 @@ class FmpMechanism:
         return events.repeated(once, times)
 
     def errors(self) -> np.ndarray:
-        """(T,) standard deviation of each word's running count, in words: public."""
+        """(T,) standard deviation of the running count of each word, in words: public."""
         if isinstance(self.noise, DiscreteGaussianNoise):
             sd = self.noise.sigma
         else:
@@ -180,9 +153,7 @@ class FmpMechanism:
         return self.strategy.error() * sd * self.grid.step
 
     def measure(self, increments: np.ndarray) -> np.ndarray:
-        """(M, V) int64: what the strategy measures of ``increments`` (T, V) int64, without
-        noise.
-        """
+        """(M, V) int64: measurements of ``increments`` (T, V) int64, without noise."""
         return self.strategy.encode @ increments
 
     def sums(self, measured: np.ndarray) -> np.ndarray:
@@ -192,16 +163,11 @@ class FmpMechanism:
     def spending(self, units: int) -> Spending:
         """The entry of the ledger."""
         config = self.config
-        how = (
-            "its words"
-            if config.unit == "utterance"
-            else f"its words in its first {self.max_rounds} rounds"
-        )
+        first = "" if config.unit == "utterance" else f" in its first {self.max_rounds} rounds"
         return Spending(
             data=config.data,
-            released=(
-                f"unigram counts of {config.rounds} rounds ({config.strategy}), {config.mechanism}"
-            ),
+            released=f"unigram counts of {config.rounds} rounds ({config.strategy}),"
+            f" {config.mechanism}",
             unit=config.unit,
             units=units,
             relation=Relation.ADD_OR_REMOVE_ONE,
@@ -209,25 +175,17 @@ class FmpMechanism:
             sampling="all units in every round",
             delta=config.delta,
             does_not_cover=(
-                (
-                    "when utterances came, and how many: a unit's words are hidden, not its place"
-                    " in a round"
-                ),
-                (
-                    f"of each {config.unit}: {how}, clipped to {config.bound:g} words in"
-                    f" {self.norm.upper()}; nothing else of it is used in the release"
-                ),
+                _WHEN,
+                f"of each {config.unit}: its words{first}, clipped to {config.bound:g} words in"
+                f" {self.norm.upper()}; nothing else of it is used in the release",
                 "the vocabulary and the background marginals, wherever they are from",
-                (
-                    "the personal marginal on the device, what is rescored with it, and whoever"
-                    " sees that"
-                ),
+                _DEVICE,
             ),
         )
 
 
 def unit_numbers(spoken: Spoken, unit: str) -> tuple[np.ndarray, int]:
-    """(N,) whose words each utterance is, and how many units there are."""
+    """(N,) the unit of each utterance, and the number of units."""
     of = UNITS[unit]
     if of == "utterance":
         return np.arange(len(spoken)), len(spoken)
@@ -239,8 +197,7 @@ def unit_numbers(spoken: Spoken, unit: str) -> tuple[np.ndarray, int]:
 def increments_of(spoken: Spoken, mechanism: FmpMechanism) -> np.ndarray:
     """(T, V) int64: the clipped counts of rounds 0 to T - 1 in steps. Private.
 
-    Without the words of one unit, whichever it is, no more than ``max_rounds`` rows are others,
-    each by at most ``bound_steps`` in the mechanism's norm.
+    One unit changes at most ``max_rounds`` rows, each by at most ``bound_steps`` in the norm.
     """
     config = mechanism.config
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=True)
@@ -251,9 +208,7 @@ def increments_of(spoken: Spoken, mechanism: FmpMechanism) -> np.ndarray:
 def clipped_increments(
     counts: csr_array, rounds: np.ndarray, units: np.ndarray, mechanism: FmpMechanism
 ) -> np.ndarray:
-    """As :func:`increments_of` from the utterances' counts (N, V), their rounds (N,) and units
-    (N,).
-    """
+    """As :func:`increments_of`, from the utterances' counts (N, V), rounds (N,) and units (N,)."""
     num_rounds, size = mechanism.config.rounds, counts.shape[1]
     # An utterance without words is in no round of its unit.
     used = np.flatnonzero((rounds < num_rounds) & (np.diff(counts.indptr) > 0))
@@ -261,9 +216,8 @@ def clipped_increments(
     owners, in_round = np.divmod(cells, num_rounds)
     starts = np.searchsorted(owners, owners)
     kept = np.arange(len(cells)) - starts < mechanism.max_rounds
-    gathering = csr_array(
-        (np.ones(len(used)), (of_cell, used)), shape=(len(cells), counts.shape[0])
-    )
+    shape = len(cells), counts.shape[0]
+    gathering = csr_array((np.ones(len(used)), (of_cell, used)), shape=shape)
     rows = csr_array(gathering @ counts)[np.flatnonzero(kept)]
     values = _clipped(csr_array(rows), mechanism.config.bound, mechanism.norm)
     increments = np.zeros((num_rounds, size), dtype=np.int64)
@@ -273,9 +227,7 @@ def clipped_increments(
 
 
 def _clipped(rows: csr_array, bound: float, norm: Norm) -> np.ndarray:
-    """The values of ``rows``, each row clipped; rows of like length together, filled up with
-    zeros.
-    """
+    """The values of ``rows``, each row clipped; rows of similar length are padded together."""
     lengths = np.diff(rows.indptr)
     clipped = np.zeros(len(rows.data))
     order = np.argsort(-lengths, kind="stable")
@@ -294,65 +246,73 @@ def _clipped(rows: csr_array, bound: float, norm: Norm) -> np.ndarray:
 
 
 def write_release(path: Path, spoken: Spoken, mechanism: FmpMechanism, begun: Release) -> None:
-    """Write the measurements with noise, or leave what this release has written, and finish.
-
-    Args:
-        path: ``*.safetensors``.
-        begun: a release of ``mechanism.spending``.
+    """Write the noisy measurements to a ``*.safetensors`` file, once, and finish the release.
 
     Raises:
-        PrivacyError: the release is finished, and what it has written is gone.
+        PrivacyError: the release is finished, and its file is gone.
     """
-    if not (path.exists() and header_of(path).get("release") == begun.entry.release):
+
+    def measured() -> np.ndarray:
         begun.stream("check")  # refused where the release is finished
-        noisy = mechanism.noise.add(mechanism.measure(increments_of(spoken, mechanism)))
-        header = {
-            "release": begun.entry.release,
-            "config": dataclasses.asdict(mechanism.config),
-            "words": spoken.numbers.digest,
-        }
+        return mechanism.noise.add(mechanism.measure(increments_of(spoken, mechanism)))
+
+    write_once(
+        path, begun, "measured", measured, config=mechanism.config, words=spoken.numbers.digest
+    )
+
+
+def write_once(
+    path: Path, begun: Release, name: str, draw: Callable[[], np.ndarray], **header: Any
+) -> None:
+    """Write the array that ``draw`` gives, unless this release has been written, and finish it."""
+    if not (path.exists() and header_of(path).get("release") == begun.entry.release):
+        array = draw()
+        content = json.dumps({"release": begun.entry.release, **header}, default=dataclasses.asdict)
         with atomic_path(path) as temporary, disk_errors(path):
-            save_file({"measured": noisy}, str(temporary), {"json": json.dumps(header)})
+            save_file({name: array}, str(temporary), {"json": content})
     begun.finish()
+
+
+def read_counts(path: Path, name: str, numbers: WordNumbers) -> tuple[dict[str, Any], np.ndarray]:
+    """The header and an array of a released file of this vocabulary.
+
+    Raises:
+        DataError: no such file, or another vocabulary.
+    """
+    header, arrays = read_arrays(path, [name], expected=_MARGINALS, way_out=AGAIN)
+    if header.get("words") != numbers.digest:
+        raise DataError(path, f"{name} of this vocabulary", "others", "give their own model")
+    return header, arrays[name]
 
 
 def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.ndarray]:
     """The mechanism of a release and its measurements (M, V) int64.
 
     Raises:
-        DataError: no such file, or it is of another vocabulary.
+        DataError: no such file, or another vocabulary.
     """
-    header, arrays = read_arrays(path, ["measured"], expected=_MARGINALS, way_out=_AGAIN)
-    if header.get("words") != numbers.digest:
-        raise DataError(
-            path, "counts of this vocabulary", "those of another", "give the model it was made for"
-        )
+    header, measured = read_counts(path, "measured", numbers)
     mechanism = FmpMechanism(from_values(FmpReleaseConfig, settings_in(header, "config"), path))
-    measured = arrays["measured"]
     shape, rounds = measured.shape, mechanism.config.rounds
-    # A strategy measures at least as much as there are rounds: looked at first, as it has a matrix
-    # of rounds.
+    # A strategy measures no less than there are rounds: looked at before its matrix is made.
     fitting = len(shape) == 2 and shape[1] == numbers.size and shape[0] >= rounds
     if not fitting or measured.dtype != np.int64 or shape[0] != len(mechanism.strategy.encode):
         stored = f"{measured.dtype} of the shape {shape}"
-        raise DataError(
-            path, f"whole counts of {rounds} rounds and {numbers.size} words", stored, _AGAIN
-        )
+        expected = f"whole counts of {rounds} rounds and {numbers.size} words"
+        raise DataError(path, expected, stored, AGAIN)
     return mechanism, measured
 
 
 def settings_in(header: dict[str, Any], key: str) -> Any:
-    """The settings of a release in its header, where ``kernel_bandwidth`` was called ``sigma``
-    once.
+    """The settings of a release in its header; old files call ``kernel_bandwidth`` ``sigma``.
 
     >>> settings_in({"config": {"sigma": 0.1}}, "config")
     {'kernel_bandwidth': 0.1}
     """
     values = header.get(key)
-    if isinstance(values, dict) and "sigma" in values:
-        return {
-            ("kernel_bandwidth" if name == "sigma" else name): of for name, of in values.items()
-        }
+    if isinstance(values, dict):
+        names = {"sigma": "kernel_bandwidth"}
+        return {names.get(name, name): value for name, value in values.items()}
     return values
 
 
@@ -362,9 +322,9 @@ def header_of(path: Path) -> dict[str, Any]:
     Raises:
         DataError: no such file, or another kind of file.
     """
-    header, _ = read_arrays(path, (), expected=_MARGINALS, way_out=_AGAIN)
+    header, _ = read_arrays(path, (), expected=_MARGINALS, way_out=AGAIN)
     if "words" not in header:
-        raise DataError(path, _MARGINALS, "another kind of file", _AGAIN)
+        raise DataError(path, _MARGINALS, "another kind of file", AGAIN)
     return header
 
 
@@ -378,21 +338,17 @@ def released_marginals(
 ) -> np.ndarray:
     """(T, V) global marginals from noisy running counts: post-processing, which costs nothing.
 
-    A count is believed as far as it differs from what the background would give by more than
-    ``threshold``
-    standard deviations of its noise:
+    Only what exceeds ``threshold`` (t) standard deviations of the noise is believed,
 
-        n'(w) = max(0, e(w) + soft(n(w) - e(w))),  e(w) = u(w) sum of n,  soft(x) = sign(x) max(0,
-        |x| - t sd)
+        n'(w) = max(0, e(w) + soft(n(w) - e(w))),  e(w) = u(w) sum of n,
+        soft(x) = sign(x) max(0, |x| - t sd),
 
-    and is then smoothed as a client's. 0 only cuts counts below 0 off, so that the noise of
-    thousands of rare words is believed; infinity gives the background.
+    and the result is smoothed as a client's. t = 0 cuts only counts below 0, infinity gives u.
 
     Args:
         sums: (T, V) of ``FmpMechanism.sums``.
         errors: (T,) of ``FmpMechanism.errors``; 0 without noise.
-        threshold: t, at least 0.
-        prior_words: the background counts as so many words beside all counts; at least 1 is taken.
+        prior_words: weight of the background in words; at least 1 is taken.
     """
     if not threshold >= 0:
         raise ValueError(f"threshold must be 0 or more, got {threshold}")
@@ -402,8 +358,6 @@ def released_marginals(
         expected = max(float(counts.sum()), 0.0) * background
         beyond = counts - expected
         cut = threshold * error if error > 0 else 0.0
-        kept = np.sign(beyond) * np.maximum(np.abs(beyond) - cut, 0.0)
-        marginals[number] = smoothed(
-            np.maximum(expected + kept, 0.0), background, max(prior_words, 1.0)
-        )
+        kept = expected + np.sign(beyond) * np.maximum(np.abs(beyond) - cut, 0.0)
+        marginals[number] = smoothed(np.maximum(kept, 0.0), background, max(prior_words, 1.0))
     return marginals

@@ -1,8 +1,4 @@
-"""Adapted scores of N-best lists as rescoring reads them, with exact or released global marginals.
-
-What the verbs share: a model and its numbering of words, the lists and their timeline as arrays,
-the background marginals, and the two forms of eq. 1 of [liu2020].
-"""
+"""Models, lists, timelines and backgrounds of the FMP verbs, and scores by eq. 1 of [liu2020]."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from privasr_k2.decoding.lm_scores import read_lm_scores, sentences_of
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.federated.adapted_lm import Mixing, Nbest, adapted_arpa_log_probs, adapted_log_probs
 from privasr_k2.federated.fmp_background import read_background
-from privasr_k2.federated.fmp_published_release import is_published, read_published
+from privasr_k2.federated.fmp_published import is_published, read_published
 from privasr_k2.federated.fmp_release import read_release, released_marginals
 from privasr_k2.federated.fmp_settings import FmpConfig
 from privasr_k2.federated.fmp_simulation import (
@@ -49,9 +45,9 @@ class Adaptable:
 
     Attributes:
         name: of its folder or file.
-        numbers: of its words; others count as ``<unk>`` where it has that.
+        numbers: of its words.
         plain: unadapted natural logs of every word and sentence end of N-best lists.
-        score: the same adapted and normalized.
+        score: the same, adapted and normalized.
     """
 
     name: str
@@ -70,9 +66,7 @@ def numbers_of_lm(path: Path) -> WordNumbers:
 
 def _refuse_mixtures(path: Path) -> None:
     if is_class_lm(path) or path.suffix == ".json":
-        raise DataError(
-            path, "a neural LM or an ARPA file", "a class LM or a mixture", "adapt one of its parts"
-        )
+        raise DataError(path, "a neural LM or ARPA file", "a class LM or mixture", "adapt a part")
 
 
 def open_adaptable(path: Path, device: str) -> Adaptable:
@@ -94,13 +88,7 @@ def open_adaptable(path: Path, device: str) -> Adaptable:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """The lists of one role, the same as arrays, and the background.
-
-    Attributes:
-        lists: as they were read.
-        spoken: with the numbering of the model.
-        background: (V,) u.
-    """
+    """The lists of one role, the same as arrays, and the background u (V,)."""
 
     lists: NbestLists
     spoken: Spoken
@@ -110,15 +98,12 @@ class World:
 def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbers) -> World:
     """Lists, their timeline, and u of the file of ``make_background``."""
     lists = read_nbest(nbest)
-    return World(
-        lists,
-        spoken_of(lists, read_timeline(timeline), numbers),
-        read_background(background, numbers),
-    )
+    spoken = spoken_of(lists, read_timeline(timeline), numbers)
+    return World(lists, spoken, read_background(background, numbers))
 
 
 def read_plain(path: Path, lists: NbestLists) -> np.ndarray:
-    """(W,) what ``lm_scores`` wrote of the unadapted model."""
+    """(W,) the unadapted model's scores in a file of ``lm_scores``."""
     [log_probs] = read_lm_scores([path], lists).values()
     return log_probs
 
@@ -131,65 +116,57 @@ def token_scores(
     released: np.ndarray | None,
     plain: np.ndarray | None,
 ) -> np.ndarray:
-    """(W, K) natural logs of every word and sentence end of all hypotheses, for each lambda.
+    """(W, K) natural logs of all words and sentence ends of all hypotheses, for each lambda.
 
     Args:
         released: (T, V) global marginals; None: the exact average of eq. 6.
-        plain: (W,) unadapted scores, where they are known already; the model itself is then not
-            read unless scores are normalized.
+        plain: (W,) unadapted scores, where known; unnormalized scores then need no model.
     """
-    spoken, background = world.spoken, world.background
+    spoken, caches = world.spoken, (config, world.background)
     if config.normalized:
         mixings = [Mixing(lam, config.alpha, config.beta) for lam in lams]
         nbests = [[hyp.words.split() for hyp in nbest.hyps] for nbest in world.lists.lists]
-        return normalized_log_probs(
-            spoken, nbests, lm.score, config, background, mixings, [released] * len(lams)
-        )
+        shared = [released] * len(lams)
+        return normalized_log_probs(spoken, nbests, lm.score, *caches, mixings, shared)
     scores = lm.plain(sentences_of(world.lists)) if plain is None else plain
     mixing = Mixing(1.0, config.alpha, config.beta)
-    ratios = token_log_ratios(spoken, config, background, [mixing], [released])
+    ratios = token_log_ratios(spoken, *caches, [mixing], [released])
     return scores[:, None] + np.array(lams) * ratios
 
 
 def read_released(
     path: Path, numbers: WordNumbers, config: FmpConfig, background: np.ndarray
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """The global marginals (T, V) of a release, usable as they are, and its settings.
+    """The usable global marginals (T, V) of a release, and its settings.
 
     Raises:
-        DataError: it is of another vocabulary.
-        ConfigError: it is of another number of rounds.
+        DataError: another vocabulary.
+        ConfigError: another number of rounds.
     """
     if is_published(path):
         marginals, settings = read_published(path, numbers)
         about: dict[str, Any] = {"mechanism": "as published, eq. 8-9", **settings}
     else:
         mechanism, measured = read_release(path, numbers)
-        errors = mechanism.errors()
-        marginals = released_marginals(
-            mechanism.sums(measured), errors, background,
-            threshold=config.threshold, prior_words=config.release_words,
-        )  # fmt: skip
+        sums, errors = mechanism.sums(measured), mechanism.errors()
+        smoothing = {"threshold": config.threshold, "prior_words": config.release_words}
+        marginals = released_marginals(sums, errors, background, **smoothing)
         about = {**vars(mechanism.config), "sd_of_counts": [float(value) for value in errors]}
     if len(marginals) != config.rounds:
-        raise ConfigError(
-            "rounds", f"{len(marginals)}, as {path}", str(config.rounds), "give the same T"
-        )
+        raise ConfigError("rounds", f"{len(marginals)}, as {path}", str(config.rounds), "set its T")
     return marginals, about
 
 
 def as_chosen(config: FmpConfig, path: Path) -> FmpConfig:
-    """The settings with lambda as ``tune_fmp`` chose it, and what it chose besides.
+    """The settings with lambda and whatever else ``tune_fmp`` chose.
 
     Raises:
-        DataError: the file is not what it writes.
+        DataError: the file is not one of ``tune_fmp``.
     """
     content = read_json(path)
     try:
         if content["role"] != "dev":
-            raise DataError(
-                path, "lambda that was chosen on dev", str(content["role"]), "choose on dev"
-            )
+            raise DataError(path, "lambda that was chosen on dev", str(content["role"]), "use dev")
         names = {"alpha": "alpha", "beta": "beta", "kernel_bandwidth": "kernel_bandwidth"}
         names |= {"sigma": "kernel_bandwidth"}  # as it was called
         chosen = {name: float(content[key]) for key, name in names.items() if key in content}

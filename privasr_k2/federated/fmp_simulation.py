@@ -1,13 +1,8 @@
 """Federated marginal personalization, simulated [liu2020, algorithm 1 and section 3.2].
 
-The utterances of each client, in the order of time, are cut evenly into T + 1 groups, of rounds 0
-to T. Round 0 is not adapted; round t + 1 is adapted with the client's own marginal and the global
-one as round t left them. With ``refresh`` utterance the client's own grows after every utterance,
-the global one still once a round.
-
-All counts are of the first pass, and so known whatever rescoring chooses: one pass over the rounds
-serves all settings that differ in lambda, alpha, beta or the global marginal alone. It holds one
-sparse marginal a client.
+The utterances of each client are cut in time into T + 1 even groups, rounds 0 to T. Round 0 is not
+adapted; round t + 1 uses the client's own and the global marginal that round t left. Counts are of
+the first pass, so one pass over the rounds serves all settings of lambda, alpha and beta.
 """
 
 from __future__ import annotations
@@ -32,21 +27,7 @@ REFRESHES = ("round", "utterance")
 
 @dataclass(frozen=True)
 class CacheConfig(Checked):
-    """How marginals come about; lambda, alpha and beta stand in :class:`Mixing`.
-
-    Args:
-        rounds: T, at least 1: there are T + 1 groups of utterances.
-        kernel_bandwidth: bandwidth of the rank kernel, 0 to infinity.
-        normalized_kernel: the kernel sums to 1 over an utterance's hypotheses; false is the
-            paper's.
-        prior_words: the background counts as so many words beside a client's; 0: as it has
-            different words.
-        decay: what is left of a cache after each round, above 0 and at most 1; 1 is the paper's.
-        refresh: ``round`` or ``utterance``: when a client's own marginal grows.
-        client_fraction: share of the clients whose marginals are averaged in each round, drawn
-            anew; 1: all.
-        seed: of that draw.
-    """
+    """How marginals are counted [liu2020, algorithm 1]; see ``conf/fmp.yaml#fmp``."""
 
     rounds: Count
     kernel_bandwidth: NotNegative
@@ -59,8 +40,7 @@ class CacheConfig(Checked):
 
 
 def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:
-    """(N,) the round, 0 to ``rounds``, of each utterance: each client's evenly cut, in the order of
-    time.
+    """(N,) the round, 0 to ``rounds``, of each utterance: each client's are cut evenly in time.
 
     A client with fewer utterances than groups leaves some rounds out.
     """
@@ -69,7 +49,7 @@ def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:
 
 
 def sampled_clients(num_clients: int, config: CacheConfig) -> np.ndarray:
-    """(T, C) bool, whose marginals are averaged after rounds 0 to T - 1: always as many clients."""
+    """(T, C) bool: the clients averaged after rounds 0 to T - 1, equally many each time."""
     size = max(1, round(config.client_fraction * num_clients))
     sampled = np.zeros((config.rounds, num_clients), dtype=bool)
     for number in range(config.rounds):
@@ -83,11 +63,10 @@ class Epoch:
     """Utterances that are adapted with the same caches.
 
     Attributes:
-        round: theirs, 1 to T.
+        round: 1 to T.
         utterances: (n,) numbers, at most one a client where caches grow by utterances.
         caches: the clients' own marginals before them.
-        shared: (V,) q/u - 1 of the global marginal that the round before left; None where one is
-            given.
+        shared: (V,) q/u - 1 of the last global marginal; None where one is given.
     """
 
     round: int
@@ -99,10 +78,10 @@ class Epoch:
 def epochs(
     spoken: Spoken, config: CacheConfig, background: np.ndarray, *, own_global: bool = True
 ) -> Iterator[Epoch]:
-    """All rounds from 1 on, with the caches that their utterances meet.
+    """All rounds from 1 on, with the caches before their utterances.
 
     Args:
-        background: (V,) u, above 0 for every word that is counted.
+        background: (V,) u, above 0 for every counted word.
         own_global: average the clients' marginals [eq. 6]; false where released ones are used.
     """
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
@@ -113,18 +92,16 @@ def epochs(
         order = np.lexsort((spoken.places, in_round, spoken.clients))
         keys = (spoken.clients * (config.rounds + 1) + in_round)[order]
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        part[order] = np.arange(len(order)) - np.repeat(
-            starts, np.diff(np.append(starts, len(order)))
-        )
+        sizes = np.diff(np.append(starts, len(order)))
+        part[order] = np.arange(len(order)) - np.repeat(starts, sizes)
     drawn = sampled_clients(len(spoken.client_names), config) if own_global else None
     caches = no_marginals(len(spoken.client_names), spoken.numbers, config.prior_words)
     shared = None
     for number in range(config.rounds + 1):
         report_progress(number, config.rounds, "round")
         now = np.flatnonzero(in_round == number)
-        parts = np.split(
-            now[np.argsort(part[now], kind="stable")], np.cumsum(np.bincount(part[now]))[:-1]
-        )
+        by_part = now[np.argsort(part[now], kind="stable")]
+        parts = np.split(by_part, np.cumsum(np.bincount(part[now]))[:-1])
         for group, utterances in enumerate(parts):
             if number:
                 yield Epoch(number, np.sort(utterances), caches, shared)
@@ -158,18 +135,14 @@ def token_log_ratios(
     mixings: Sequence[Mixing],
     released: Sequence[np.ndarray | None],
 ) -> np.ndarray:
-    """ln g(w)/u(w) at every word and sentence end of all hypotheses, for K settings; 0 in round 0.
+    """(W, K) ln g(w)/u(w) of all words and sentence ends of all hypotheses for K settings.
 
-    Unnormalized scores [liu2020, section 2.1] are ``log_probs + lambda * this``, of any language
-    model.
+    It is 0 in round 0. Unnormalized scores [liu2020, section 2.1] are ``log_probs + lambda *
+    this``, of any LM.
 
     Args:
         mixings: (K,); lambda is not applied, so that one call serves a grid of it.
-        released: for each setting the global marginals (T, V) that it uses; None: the exact
-            average.
-
-    Returns:
-        (W, K).
+        released: global marginals (T, V) of each setting; None: the exact average.
     """
     values = np.zeros((len(spoken.tokens), len(mixings)))
     shared_of = [None if given is None else ratio_to(given, background) for given in released]
@@ -188,7 +161,7 @@ def _some_exact(released: Sequence[np.ndarray | None]) -> bool:
 
 
 def _tokens_of(spoken: Spoken, utterances: np.ndarray) -> np.ndarray:
-    """The places of all tokens of some utterances, in their order."""
+    """The indices of all tokens of some utterances, in their order."""
     starts = np.searchsorted(spoken.token_utterances, utterances)
     counts = np.searchsorted(spoken.token_utterances, utterances, side="right") - starts
     return ranges(starts, counts)
@@ -214,13 +187,11 @@ def normalized_log_probs(
     mixings: Sequence[Mixing],
     released: Sequence[np.ndarray | None],
 ) -> np.ndarray:
-    """ln p'(w | h) with Z(h) at every word and sentence end of all hypotheses, for K settings: (W,
-    K).
+    """(W, K) ln p'(w | h), with Z(h), of all words and sentence ends for K settings.
 
     Args:
-        nbests: the hypotheses of all utterances, of those without a path none, in the order of
-            ``spoken``.
-        score: scores some lists with the factors of their states: here the number of the client.
+        nbests: hypotheses of all utterances in the order of ``spoken``; none without a path.
+        score: of lists, with the factors of their states, which are numbers of clients.
         mixings, released: as for :func:`token_log_ratios`.
     """
     log_probs = np.zeros((len(spoken.tokens), len(mixings)))
@@ -239,9 +210,8 @@ def normalized_log_probs(
 
         def factors(client: int, epoch: Epoch = epoch) -> np.ndarray:
             own = epoch.caches.ratio(client, background)
-            return np.stack(
-                [log_factors(m, _shared(epoch, given), own) for m, given in zip(mixings, shared_of)]
-            )
+            shared = [_shared(epoch, given) for given in shared_of]
+            return np.stack([log_factors(m, q, own) for m, q in zip(mixings, shared)])
 
         fill(epoch.utterances, factors)
     return log_probs
@@ -249,11 +219,11 @@ def normalized_log_probs(
 
 @dataclass(frozen=True, eq=False)
 class ClientPerplexities:
-    """How well texts are predicted, client by client and round by round.
+    """Perplexity by client and round.
 
     Attributes:
         nats: (C, T + 1) minus the sum of ln p of the best hypotheses' words and ends.
-        tokens: (C, T + 1) how many these are.
+        tokens: (C, T + 1) number of these.
     """
 
     nats: np.ndarray
@@ -271,11 +241,7 @@ class ClientPerplexities:
 
 
 def client_perplexities(spoken: Spoken, log_probs: np.ndarray, rounds: int) -> ClientPerplexities:
-    """Perplexities of the hypotheses of rank 1 (a text without audio has no others).
-
-    Args:
-        log_probs: (W,) normalized.
-    """
+    """Perplexities of the hypotheses of rank 1 from normalized ``log_probs`` (W,)."""
     best = spoken.ranks[spoken.token_hyps] == 1
     utterances = spoken.token_utterances[best]
     cells = spoken.clients[utterances] * (rounds + 1) + rounds_of(spoken, rounds)[utterances]

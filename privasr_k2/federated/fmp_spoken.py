@@ -1,6 +1,4 @@
-"""First-pass hypotheses as arrays: whose they are, when they came, and their words as public
-numbers.
-"""
+"""First-pass hypotheses as arrays: clients, users, times, and words as public numbers."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ class WordNumbers:
         ids: the number of each word that can be spoken.
         size: V.
         end: the number of the sentence end.
-        unspoken: numbers that are no words (boundaries): they have no marginal.
-        unknown: what other words count as; None: they are an error.
+        unspoken: numbers of boundaries, which have no marginal.
+        unknown: the number of other words; None: they are an error.
     """
 
     ids: Mapping[str, int]
@@ -49,13 +47,9 @@ class WordNumbers:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the numbering."""
-        content = [
-            self.size,
-            self.end,
-            self.unspoken,
-            sorted(self.ids.items(), key=lambda item: item[1]),
-        ]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+        ids = sorted(self.ids.items(), key=lambda item: item[1])
+        content = json.dumps([self.size, self.end, self.unspoken, ids])
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def of(self, words: Sequence[str], place: str) -> list[int]:
         """The numbers of ``words``.
@@ -66,12 +60,8 @@ class WordNumbers:
         numbers = [self.ids.get(word, self.unknown) for word in words]
         if None in numbers:
             lost = sorted({word for word, number in zip(words, numbers) if number is None})
-            raise DataError(
-                place,
-                "words of the vocabulary",
-                f"{len(lost)} others: {' '.join(lost[:_SHOWN])}",
-                "normalize as the vocabulary's text, or let others count as <unk>",
-            )
+            found = f"{len(lost)} others: {' '.join(lost[:_SHOWN])}"
+            raise DataError(place, "words of the vocabulary", found, "normalize as its text")
         return numbers  # type: ignore[return-value]
 
 
@@ -88,9 +78,7 @@ def numbers_of_vocabulary(vocabulary: Vocabulary, *, unknown: bool) -> WordNumbe
 
 
 def numbers_of_arpa(model: Arpa, *, unknown: bool) -> WordNumbers:
-    """The numbering of an n-gram model; ``unknown``: other words count as ``<unk>``, if it has
-    one.
-    """
+    """The numbering of an n-gram model; ``unknown``: other words count as its ``<unk>``, if any."""
     boundaries = tuple(model.word_ids[word] for word in (BOS, EOS))
     ids = {word: number for word, number in model.word_ids.items() if number not in boundaries}
     return WordNumbers(
@@ -100,9 +88,7 @@ def numbers_of_arpa(model: Arpa, *, unknown: bool) -> WordNumbers:
 
 @dataclass(frozen=True)
 class Turn:
-    """One utterance of a timeline: its id, the client (device) it came to, and the user who
-    spoke.
-    """
+    """One utterance of a timeline: its id, the client (device), and the user who spoke."""
 
     id: str
     client: str
@@ -115,13 +101,13 @@ class Spoken:
 
     Attributes:
         ids: (N,) utterances.
-        client_names, user_names: names of the C clients and of the users, sorted.
+        client_names, user_names: of the C clients and of the users, sorted.
         clients, users: (N,) numbers of these.
-        places: (N,) 0, 1, ...: the utterance's place among those of its client, in time.
+        places: (N,) 0, 1, ...: the utterance's place in its client's timeline.
         num_hyps: (N,) hypotheses, 0 where there was no path.
         ranks: (H,) of all hypotheses, from 1.
         lengths: (H,) words of each, the sentence end included.
-        tokens: (W,) word numbers, sentence ends included: the order in which LM scores stand.
+        tokens: (W,) word numbers with sentence ends, in the order of LM scores.
         numbers: of the words.
     """
 
@@ -168,27 +154,23 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
     """N-best lists as arrays.
 
     Args:
-        timeline: every utterance of the lists once, those of each client in the order of time.
+        timeline: every utterance of the lists once, each client's in the order of time.
 
     Raises:
-        DataError: with its line: an utterance that the timeline lacks or has twice, one that has no
-            list, a word outside the vocabulary, hypotheses that are not ranked 1, 2, ...
+        DataError: with its line: an utterance missing or twice in the timeline, one without a list,
+            a word outside the vocabulary, hypotheses not ranked 1, 2, ...
     """
     place_of: dict[str, tuple[Turn, int]] = {}
     so_far: dict[str, int] = {}
     for turn in timeline:
         if turn.id in place_of:
-            raise DataError(
-                "the timeline", "every utterance once", f"{turn.id} twice", "make it again"
-            )
+            raise DataError("the timeline", "every utterance once", f"{turn.id} twice", "make anew")
         place_of[turn.id] = (turn, so_far.setdefault(turn.client, 0))
         so_far[turn.client] += 1
     ids = tuple(nbest.id for nbest in lists.lists)
     if differing := set(ids) ^ set(place_of):
         found = f"{len(differing)} in one of them only: {' '.join(sorted(differing)[:_SHOWN])}"
-        raise DataError(
-            lists.place, "the utterances of the timeline", found, "make both from the same cuts"
-        )
+        raise DataError(lists.place, "the utterances of the timeline", found, "use the same cuts")
     turns = [place_of[name][0] for name in ids]
     ranks: list[int] = []
     lengths: list[int] = []
@@ -197,9 +179,7 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
         place = f"{lists.lines.get(nbest.id, lists.place)} ({nbest.id})"
         own = [hyp.rank for hyp in nbest.hyps]
         if own != list(range(1, len(own) + 1)):
-            raise DataError(
-                place, "hypotheses ranked 1, 2, ...", str(own)[:60], "rank them by their scores"
-            )
+            raise DataError(place, "hypotheses ranked 1, 2, ...", str(own)[:60], "rank by scores")
         for hyp in nbest.hyps:
             words = hyp.words.split()
             tokens += [*numbers.of(words, place), numbers.end]

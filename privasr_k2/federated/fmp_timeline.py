@@ -1,8 +1,7 @@
-"""Timelines: whose utterances are whose, in the order of time, as ``prepare_fmp`` writes them.
+"""Timelines, as ``prepare_fmp`` writes them: the utterances of each client in the order of time.
 
-A timeline is JSON Lines, ``{"id", "client", "user", "ref_words"}`` an utterance, those of each
-client in the order in which they were spoken. Cuts say when: by their start in a recording, and
-otherwise by their id.
+A timeline is JSON Lines, ``{"id", "client", "user", "ref_words"}`` an utterance. The order is that
+of the cuts' start in a recording, otherwise of ids.
 """
 
 from __future__ import annotations
@@ -27,18 +26,14 @@ _ONE_CLOCK = ("recording", "document", "prefix")
 
 @dataclass(frozen=True)
 class TimelineConfig(Checked):
-    """The definition of a client; ``conf/fmp.yaml#fmp_timeline`` has defaults.
-
-    Args:
-        client: one of :data:`CLIENTS`.
-    """
+    """The definition of a client; see ``conf/fmp.yaml#fmp_timeline``."""
 
     client: Annotated[str, one_of(*CLIENTS)]
 
 
 @dataclass(frozen=True)
 class Occasion:
-    """Where and when an utterance was spoken, as its cut or its line of tagged text says."""
+    """Place and time of an utterance, from its cut or its line of tagged text."""
 
     id: str
     speaker: str
@@ -56,9 +51,7 @@ class Occasion:
         """
         name = self.id.partition("-")[0] if kind == "prefix" else str(getattr(self, kind))
         if not name:
-            raise DataError(
-                f"utterance {self.id}", f"its {kind}", "none", "choose another --set client="
-            )
+            raise DataError(f"utterance {self.id}", f"its {kind}", "none", "set another client=")
         return name
 
 
@@ -66,7 +59,7 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
     """Utterances of cuts or tagged text, by id.
 
     Raises:
-        DataError: with file and line: a record that is neither, or an id that stands twice.
+        DataError: with file and line: a record that is neither, or a second one of an id.
     """
     occasions: dict[str, Occasion] = {}
     for path in paths:
@@ -77,9 +70,7 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
                 if not math.isfinite(occasion.start):
                     raise ValueError(f"the start {occasion.start}")
             except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
-                raise DataError(
-                    place, "a cut or a line of tagged text", repr(error), "mend it"
-                ) from error
+                raise DataError(place, "a cut or tagged text", repr(error), "mend it") from error
             if occasion.id in occasions:
                 raise DataError(place, "each id once", f"{occasion.id!r} again", "rename one")
             occasions[occasion.id] = occasion
@@ -89,52 +80,39 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
 def _of_cut(record: Mapping[str, Any]) -> Occasion:
     [supervision] = record["supervisions"]
     recording = (record.get("recording") or {}).get("id") or supervision["recording_id"]
-    return Occasion(
-        id=str(record["id"]),
-        speaker=str(supervision.get("speaker") or ""),
-        recording=str(recording),
-        document=str((supervision.get("custom") or {}).get("document") or ""),
-        part=str((record.get("custom") or {}).get("part") or ""),
-        start=float(record["start"]),
-        text=str(supervision.get("text") or ""),
-    )
+    speaker, text = (str(supervision.get(key) or "") for key in ("speaker", "text"))
+    document = str((supervision.get("custom") or {}).get("document") or "")
+    part, start = str((record.get("custom") or {}).get("part") or ""), float(record["start"])
+    return Occasion(str(record["id"]), speaker, str(recording), document, part, start, text)
 
 
 def _of_text(record: Mapping[str, Any]) -> Occasion:
-    document = str(record.get("document") or "")
-    user = str(record.get("user") or "")
+    document, user = (str(record.get(key) or "") for key in ("document", "user"))
     return Occasion(str(record["id"]), user, document, document, "", 0.0, str(record["text"]))
 
 
 def text_lists(occasions: Mapping[str, Occasion], role: str) -> list[NbestList]:
-    """Text without audio as lists of one hypothesis each: what was said."""
-    return [
-        NbestList(
-            occasion.id,
-            occasion.part or role,
-            occasion.speaker,
-            words,
-            False,
-            (Hypothesis(1, words, 0.0, {}),),
-        )
-        for occasion in occasions.values()
-        for words in [" ".join(occasion.text.split())]
-    ]  # fmt: skip
+    """Text without audio as lists of one hypothesis each, the reference."""
+    lists = []
+    for occasion in occasions.values():
+        words = " ".join(occasion.text.split())
+        hyps = (Hypothesis(1, words, 0.0, {}),)
+        part = occasion.part or role
+        lists.append(NbestList(occasion.id, part, occasion.speaker, words, False, hyps))
+    return lists
 
 
 def timeline_of(
     lists: Sequence[NbestList], occasions: Mapping[str, Occasion], config: TimelineConfig
 ) -> list[Turn]:
-    """The utterances of some lists, client by client, those of each in the order of time.
+    """The utterances of some lists, client by client, each client's in the order of time.
 
     Raises:
-        DataError: an utterance of which no occasion is known, or without a client.
+        DataError: an utterance without an occasion or a client.
     """
     if lost := [nbest.id for nbest in lists if nbest.id not in occasions]:
         found = f"{len(lost)} others: {' '.join(lost[:3])}"
-        raise DataError(
-            "--in-nbest", "utterances of the cuts", found, "give lists and cuts of one role"
-        )
+        raise DataError("--in-nbest", "utterances of the cuts", found, "give those of one role")
     whose = {nbest.id: occasions[nbest.id].client(config.client) for nbest in lists}
 
     def order(nbest: NbestList) -> tuple[str, str, float, str]:
@@ -162,13 +140,7 @@ def table_1(timeline: Sequence[Turn], lists: Sequence[NbestList]) -> dict[str, i
 def write_timeline(path: Path, timeline: Sequence[Turn], lists: Sequence[NbestList]) -> None:
     """Write a timeline, with the number of words that were said."""
     words = {nbest.id: len(nbest.ref.split()) for nbest in lists}
-    write_jsonl(
-        path,
-        (
-            {"id": turn.id, "client": turn.client, "user": turn.user, "ref_words": words[turn.id]}
-            for turn in timeline
-        ),
-    )
+    write_jsonl(path, ({**vars(turn), "ref_words": words[turn.id]} for turn in timeline))
 
 
 def read_timeline(path: Path) -> list[Turn]:
@@ -179,10 +151,9 @@ def read_timeline(path: Path) -> list[Turn]:
     """
     turns = []
     for number, record in enumerate(read_jsonl(path), start=1):
-        values = [record.get(name) for name in ("id", "client", "user")]
-        if not all(isinstance(value, str) and value for value in values[:2]) or values[2] is None:
-            raise DataError(
-                f"{path}:{number}", "id, client and user", str(record)[:60], "run prepare_fmp"
-            )
-        turns.append(Turn(*map(str, values)))
+        *names, user = (record.get(name) for name in ("id", "client", "user"))
+        if not all(isinstance(name, str) and name for name in names) or user is None:
+            found = str(record)[:60]
+            raise DataError(f"{path}:{number}", "id, client and user", found, "run prepare_fmp")
+        turns.append(Turn(*names, str(user)))
     return turns

@@ -27,7 +27,7 @@ def word_errors(
 
     Args:
         scores: (W, K) of the adapted model.
-        name: under which the weights know it.
+        name: of that model in the weights.
         others: files of lm_scores of all other models of the weights.
 
     Raises:
@@ -37,9 +37,7 @@ def word_errors(
     logs = {**read_lm_scores(others, world.lists), name: scores[:, 0]}
     if set(names) != set(logs):
         found = f"scores of {' '.join(sorted(logs))}"
-        raise DataError(
-            weights, f"the LMs {' '.join(names)}", found, "name the LM as the weights do: name="
-        )
+        raise DataError(weights, f"the LMs {' '.join(names)}", found, "set name= as they do")
     units = read_corpus_info(manifests).scored_units
     candidates = candidates_of(world.lists, logs, units)
     lambdas = dict(zip(names, point.lambdas))
@@ -47,9 +45,7 @@ def word_errors(
     for column in scores.T:
         logs[name] = column  # the candidates look at this dictionary
         totals = candidates.lm_totals(lambdas, interpolation=interpolation)
-        best = candidates.best(
-            totals, np.array([point.lm_weight]), np.array([point.insertion_penalty])
-        )
+        best = candidates.best(totals, *np.array([[point.lm_weight], [point.insertion_penalty]]))
         found_errors.append(float(candidates.errors[best[0]].sum()))
     return found_errors
 

@@ -1,14 +1,8 @@
-"""LSTM layers run forward and backward for the sentences of many clients at once, with their
-gradients apart.
+"""LSTM layers forward and backward for many clients at once, with each client's gradient apart.
 
-At the beginning of a round all clients share the weights. One product a time step then serves the
-sentences of all of them, where a client by itself would read the whole recurrent matrix for eight
-rows. What the weights get is split up only in the end: the gradient of a client is a product over
-its own rows.
-
-Positions are packed: those of the first words of all sentences, the longest sentence first, then
-those of the second words, and so on, so that nothing is padded and a step takes rows that lie
-together.
+All clients of a round share the weights, so one product a time step serves all their sentences. The
+weight gradient of a client is a product over its own rows. Positions are packed: all first words,
+the longest sentence first, then all second words, and so on, so that nothing is padded.
 """
 
 from __future__ import annotations
@@ -23,13 +17,12 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Where the positions of sentences lie.
+    """The order of packed positions.
 
     Attributes:
-        sizes: sentences that have a t-th position, for t = 0, 1, ...
-        places: (M,) int64, the packed place of each position, sentence by sentence.
-        before: (M,) int64, the packed place of the position before each *packed* place; M where
-            there is none.
+        sizes: number of sentences with a t-th position, for t = 0, 1, ...
+        places: (M,) int64, the packed index of each position, sentence by sentence.
+        before: (M,) int64, for each packed position the packed index of the one before it, or M.
     """
 
     sizes: tuple[int, ...]
@@ -66,8 +59,8 @@ class Layer:
 
     Attributes:
         inputs: (M, E).
-        gates: (M, 4 D) enter, keep, new and leave, as they act.
-        cells, states: (M + 1, D), the last row zeros: what stands before the first word.
+        gates: (M, 4 D) activations of enter, keep, new and leave.
+        cells, states: (M + 1, D); the last row is zero, the state before the first word.
     """
 
     inputs: Tensor
@@ -115,9 +108,9 @@ def _forward(lstm: nn.LSTM, number: int, inputs: Tensor, packing: Packing) -> La
 def backward(
     lstm: nn.LSTM, layers: Sequence[Layer], d_hidden: Tensor, packing: Packing
 ) -> list[Tensor]:
-    """From the gradient (M, D) of the output: that of each layer's gates before they act, (M, 4 D).
+    """The gradients (M, 4 D) of each layer's gates before activation, from the output's (M, D).
 
-    The gradient of layer l's inputs is ``found[l] @ weight_ih``.
+    The gradient of layer l's inputs is ``result[l] @ weight_ih``.
     """
     gradients: list[Tensor] = []
     with torch.no_grad():
@@ -173,11 +166,11 @@ def weight_gradients(
     rows: Tensor | None,
     product: Callable[[nn.Parameter, Tensor, Tensor], None],
 ) -> None:
-    """Add the gradients of the weights at the packed places ``rows`` (R,); None = all places.
+    """Add the gradients of the weights at the packed positions ``rows`` (R,); None = all.
 
     Args:
-        product: gets each parameter, with ``left`` and ``right`` whose ``left.T @ right`` is its
-            gradient; for a bias it is the sum over the rows of ``left``.
+        product: gets each parameter, ``left`` and ``right``: its gradient is ``left.T @ right``, of
+            a bias the sum over the rows of ``left``.
     """
     with torch.no_grad():
         for number, (layer, own) in enumerate(zip(layers, d_gates)):

@@ -5,17 +5,14 @@
     c_i    = sum_w sum_s K(s) c_s(w)                                                      [eq. 5]
     q(w)   = sum_i c_i q_i(w) / sum_i c_i                                                 [eq. 6]
 
-The paper does not say how it smooths in eq. 4. Here the background u counts as m words beside the
-client's own; m = 0 stands for as many as the client has different words [witten1991]. A client
-without words has the background. Only first-pass hypotheses are counted, so that no marginal
-depends on how anything was rescored.
-
-Counts are sparse (``scipy.sparse.csr_array``): a client costs what it has said. Sentence ends are
-no words: they have no marginal, and adaptation leaves their probability as it is.
+The paper leaves the smoothing of eq. 4 open. Here the background u counts as m words; m = 0 stands
+for the client's number of different words [witten1991]. Counts are sparse; sentence ends have no
+marginal.
 
 [liu2020] Z. Liu and F. Peng, Federated marginal personalization for ASR rescoring, arXiv
-2012.00898. [witten1991] I. Witten and T. Bell, The zero-frequency problem, IEEE Trans. Information
-Theory 37 (1991).
+2012.00898.
+[witten1991] I. Witten and T. Bell, The zero-frequency problem, IEEE Trans. Information Theory 37
+(1991).
 """
 
 from __future__ import annotations
@@ -34,10 +31,6 @@ from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 def rank_kernel(ranks: ArrayLike, kernel_bandwidth: float) -> np.ndarray:
     """K(s) of hypotheses by rank [eq. 3]: 0 counts the best one alone, infinity all alike.
 
-    Args:
-        ranks: from 1, any shape.
-        kernel_bandwidth: from 0 to infinity, both included.
-
     >>> rank_kernel([1, 2, 3], 1.0).round(3), rank_kernel([1, 2], 0.0), rank_kernel([1, 2], np.inf)
     (array([1.   , 0.607, 0.135]), array([1., 0.]), array([1., 1.]))
     """
@@ -53,9 +46,7 @@ def utterance_counts(spoken: Spoken, kernel_bandwidth: float, *, normalized: boo
     """(N, V) sum over the hypotheses of each utterance of K(s) c_s(w).
 
     Args:
-        normalized: the kernel sums to 1 over an utterance's hypotheses: expected counts, which a
-            guarantee
-            needs. As published it does not: an utterance with more hypotheses counts more.
+        normalized: the kernel sums to 1 over an utterance's hypotheses, as a guarantee needs.
     """
     weights = rank_kernel(spoken.ranks, kernel_bandwidth)
     if normalized:
@@ -70,12 +61,7 @@ def utterance_counts(spoken: Spoken, kernel_bandwidth: float, *, normalized: boo
 
 
 def background_share(totals: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.ndarray:
-    """m / (c + m) of eq. 4: 1 where nothing was counted.
-
-    Args:
-        totals: c, at least 0.
-        kinds: different words that were counted.
-        prior_words: m; 0: as many as ``kinds``.
+    """m / (c + m) of eq. 4, 1 where nothing was counted; ``prior_words`` (m) 0 is ``kinds``.
 
     >>> background_share([0.0, 30.0], [0, 10], 0.0)
     array([1.  , 0.25])
@@ -83,11 +69,7 @@ def background_share(totals: ArrayLike, kinds: ArrayLike, prior_words: float) ->
     if not 0 <= prior_words < np.inf:
         raise ValueError(f"prior_words must be at least 0, got {prior_words}")
     counted = np.asarray(totals, dtype=np.float64)
-    mass = (
-        np.asarray(kinds, dtype=np.float64)
-        if prior_words == 0
-        else np.full(counted.shape, prior_words)
-    )
+    mass = np.asarray(kinds if prior_words == 0 else prior_words, dtype=np.float64)
     empty = counted == 0
     return np.where(empty, 1.0, mass / np.where(empty, 1.0, counted + mass))
 
@@ -114,18 +96,13 @@ def background_unigrams(
     >>> u.tolist()
     [0.0, 0.75, 0.25]
     """
-    words = np.array(
-        [number for s in sentences for number in numbers.of(s, "the background text")],
-        dtype=np.int64,
-    )
-    counts = np.bincount(words, minlength=numbers.size).astype(np.float64)
-    return smoothed(counts, numbers.is_word / numbers.is_word.sum(), prior_words)
+    words = [number for s in sentences for number in numbers.of(s, "the background text")]
+    counts = np.bincount(np.array(words, dtype=np.int64), minlength=numbers.size)
+    return smoothed(counts.astype(float), numbers.is_word / numbers.is_word.sum(), prior_words)
 
 
 def ratio_to(marginals: np.ndarray, background: np.ndarray) -> np.ndarray:
-    """q(w) / u(w) - 1, (..., V); exactly 0 where both are equal, and for what is no word (u =
-    0).
-    """
+    """(..., V) q(w) / u(w) - 1; exactly 0 where both are equal, and where u = 0."""
     known = background > 0
     return np.where(known, marginals / np.where(known, background, 1.0) - 1.0, 0.0)
 
@@ -154,7 +131,7 @@ class Marginals:
 
     @cached_property
     def scales(self) -> np.ndarray:
-        """(C,) 1 / (c_i + m): what a count is worth in q_i."""
+        """(C,) 1 / (c_i + m): the share of one count in q_i."""
         return (1 - self.shares) / np.where(self.totals > 0, self.totals, 1.0)
 
     def dense(self, client: int, background: np.ndarray) -> np.ndarray:
@@ -175,7 +152,7 @@ class Marginals:
     def ratios_at(
         self, clients: np.ndarray, words: np.ndarray, background: np.ndarray
     ) -> np.ndarray:
-        """(B,) q_i(w) / u(w) - 1 of ``clients`` (B,) at ``words`` (B,), without anything dense."""
+        """(B,) q_i(w) / u(w) - 1 of ``clients`` (B,) at ``words`` (B,), without dense rows."""
         size = self.counts.shape[1]
         keys = np.repeat(np.arange(len(self.totals)), np.diff(self.counts.indptr)) * size
         keys += self.counts.indices
@@ -189,12 +166,7 @@ class Marginals:
         return np.where(known, own + (self.shares[clients] - 1.0), 0.0)
 
     def average(self, background: np.ndarray, clients: np.ndarray | None = None) -> np.ndarray:
-        """(V,) the global marginal [eq. 6] of all clients, or of a sample; the background without
-        words.
-
-        Args:
-            clients: (C,) bool, who takes part.
-        """
+        """(V,) the global marginal [eq. 6] of ``clients`` (C,) bool, or all; u without words."""
         taking = np.ones(len(self.totals)) if clients is None else clients.astype(np.float64)
         total = float(taking @ self.totals)
         if total == 0:
@@ -203,9 +175,7 @@ class Marginals:
         return (own + float(taking @ (self.totals * self.shares)) * background) / total
 
     def grown(self, counts: csr_array, decay: float) -> Marginals:
-        """The running caches one step on: ``decay`` * these + ``counts`` (C, V); 1 forgets
-        nothing.
-        """
+        """The caches one step on: ``decay`` * these + ``counts`` (C, V)."""
         joined = csr_array((self.counts if decay == 1 else self.counts * decay) + counts)
         joined.eliminate_zeros()
         joined.sort_indices()

@@ -10,7 +10,7 @@ from privasr_k2.training.distributed import Process
 
 
 def from_leader(process: Process, values: Tensor) -> Tensor:
-    """The leader's ``values``; the others give a tensor of the same shape and kind."""
+    """The leader's ``values``; the others give a tensor of the same shape and type."""
     if process.world_size > 1:
         shared = values.to(process.device)
         distributed.broadcast(shared, src=0)
@@ -19,7 +19,7 @@ def from_leader(process: Process, values: Tensor) -> Tensor:
 
 
 def indices_from_leader(process: Process, indices: np.ndarray) -> np.ndarray:
-    """The leader's whole numbers (K,), however many they are."""
+    """The leader's whole numbers (K,); the others need not know K."""
     if process.world_size == 1:
         return indices
     count = from_leader(process, torch.tensor([len(indices)]))

@@ -1,11 +1,8 @@
-"""The files of a federated training: where it stands, and the noisy rounds that were released
-since.
+"""The files of a federated training: its state, and the noisy rounds released since.
 
-``latest.safetensors`` has the server's state after some rounds. Under a claim each round's noisy
-average is written to ``released/round-N.safetensors`` before it is used. A training that was killed
-reads the state, then those rounds; only a round that was not written is computed and drawn again,
-with the release's own key. ``best.safetensors`` has the weights of the round that read dev best so
-far.
+``latest.safetensors`` has the server's state. Under a claim each noisy average is written to
+``released/round-N.safetensors`` before it is used, and read back after a kill: a round is never
+drawn twice. ``best.safetensors`` has the weights of the round with the least perplexity on dev.
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -28,13 +26,7 @@ _BEST = "best.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Stand:
-    """Where a training stands.
-
-    Attributes:
-        round: rounds that are done.
-        server: its state.
-        clip: the clip of the next round, where there is one.
-    """
+    """The state of a training: rounds done, server, and the clip of the next round."""
 
     round: int
     server: ServerState
@@ -42,13 +34,11 @@ class Stand:
 
 
 class RoundFiles:
-    """Writes and reads them.
+    """Reads and writes the files of ``checkpoints/``.
 
     Args:
-        folder: ``checkpoints/``.
-        fingerprint: of all that the weights depend on, the release included; what another wrote is
-            removed.
-        writes: whether this process does.
+        fingerprint: of all that the weights depend on; files of another are removed.
+        writes: whether this process does; the others read nothing either.
     """
 
     def __init__(self, folder: Path, fingerprint: str, *, writes: bool) -> None:
@@ -60,14 +50,10 @@ class RoundFiles:
             return beginning
         latest = self._folder / LATEST
         header = read_header(latest) if latest.is_file() else None
-        mine = [
-            path for path in self._rounds() if read_header(path)["fingerprint"] == self._fingerprint
-        ]
+        mine = [p for p in self._rounds() if read_header(p)["fingerprint"] == self._fingerprint]
         if header is not None and header["fingerprint"] == self._fingerprint:
             tensors = load_tensors(latest)
-            server = ServerState(
-                tensors["weights"], tensors["first"], tensors["second"], header["steps"]
-            )
+            server = ServerState(**tensors, steps=header["steps"])
             log.info("continuing after round %d", header["round"])
             return Stand(header["round"], server, header["clip"])
         if self._folder.is_dir() and not mine:
@@ -79,22 +65,16 @@ class RoundFiles:
         """Write the stand, and remove the released rounds that it contains."""
         if self._writes:
             server = stand.server
-            header = {
-                "fingerprint": self._fingerprint,
-                "round": stand.round,
-                "steps": server.steps,
-                "clip": stand.clip,
-            }
+            header = {"round": stand.round, "steps": server.steps, "clip": stand.clip}
             tensors = {"weights": server.weights, "first": server.first, "second": server.second}
-            save_tensors(self._folder / LATEST, tensors, header)
+            self._save(self._folder / LATEST, tensors, header)
             for path in self._rounds():
                 if read_header(path)["round"] < stand.round:
                     path.unlink()
 
     def save_best(self, number: int, ppl: float, weights: Tensor) -> None:
         """Write the weights of round ``number`` (from 1) and their perplexity on dev."""
-        header = {"fingerprint": self._fingerprint, "round": number, "ppl": ppl}
-        save_tensors(self._folder / _BEST, {"weights": weights}, header)
+        self._save(self._folder / _BEST, {"weights": weights}, {"round": number, "ppl": ppl})
 
     def best(self) -> tuple[int, float, Tensor] | None:
         """The weights that :meth:`save_best` wrote last; None before the first."""
@@ -106,8 +86,7 @@ class RoundFiles:
 
     def save_round(self, number: int, delta: Tensor, clip: float | None) -> None:
         """Write the noisy average of round ``number`` (from 0) and the clip of the next."""
-        header = {"fingerprint": self._fingerprint, "round": number, "clip": clip}
-        save_tensors(self._path(number), {"delta": delta}, header)
+        self._save(self._path(number), {"delta": delta}, {"round": number, "clip": clip})
 
     def read_round(self, number: int) -> tuple[Tensor, float | None] | None:
         """The round that :meth:`save_round` wrote; None before the first."""
@@ -115,11 +94,12 @@ class RoundFiles:
         if not self._writes or not path.is_file():
             return None
         header = read_header(path)
-        return (
-            (load_tensors(path)["delta"], header["clip"])
-            if header["fingerprint"] == self._fingerprint
-            else None
-        )
+        if header["fingerprint"] != self._fingerprint:
+            return None
+        return load_tensors(path)["delta"], header["clip"]
+
+    def _save(self, path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+        save_tensors(path, tensors, {"fingerprint": self._fingerprint, **header})
 
     def _path(self, number: int) -> Path:
         return self._folder / "released" / f"round-{number}.safetensors"

@@ -20,14 +20,7 @@ OPTIMIZERS = ("fedadam", "fedavg", "fedavgm")
 
 @dataclass(frozen=True)
 class ServerConfig(Checked):
-    """How the server steps.
-
-    Args:
-        optimizer: ``fedadam`` [liu2021, equations 6 to 8], ``fedavg`` or ``fedavgm`` [hsu2019].
-        lr: eta_g; FedAvg proper has 1.
-        beta1, beta2: of FedAdam, in [0, 1); beta1 is also the momentum of FedAvgM.
-        adam_eps: eps_g of FedAdam, above 0, *inside* the root.
-    """
+    """FedAdam [liu2021, eq. 6-8], FedAvg or FedAvgM [hsu2019]; see ``conf/fedlm.yaml#fedlm``."""
 
     optimizer: Annotated[str, one_of(*OPTIMIZERS)]
     lr: Positive
@@ -61,18 +54,15 @@ def begin(weights: Tensor, config: ServerConfig) -> ServerState:
 
 
 def step(state: ServerState, delta: Tensor, config: ServerConfig) -> ServerState:
-    """The state after a step along ``delta``, the averaged theta_t - theta_i of the clients.
+    """The state after a step along ``delta`` (P,), the averaged theta_t - theta_i of the clients.
 
-    FedAdam as [liu2021, equations 6 to 8] write it:
+    FedAdam [liu2021, equations 6 to 8]:
 
         m = beta1 m + (1 - beta1) delta,     m^ = m / (1 - beta1^t)
         v = beta2 v + (1 - beta2) delta^2,   v^ = v / (1 - beta2^t)
         theta = theta - eta m^ / sqrt(v^ + eps)
 
     FedAvgM: m = beta1 m + delta, theta = theta - eta m. FedAvg: theta = theta - eta delta.
-
-    Args:
-        delta: (P,) float32, finite.
 
     >>> config = ServerConfig(optimizer="fedadam", lr=0.1, beta1=0.9, beta2=0.99, adam_eps=1e-8)
     >>> after = step(begin(torch.tensor([1.0, 1.0]), config), torch.tensor([0.5, -2.0]), config)

@@ -1,8 +1,7 @@
-"""Training on the server with the text of all clients together: the baseline of [liu2021, section
-3.2].
+"""Training on the server with all clients' text: the baseline of [liu2021, section 3.2].
 
-Adam, batches of 32 sentences, 10 epochs, and the clients' own loss, so that confidences can be used
-in the same four ways. No dropout, as on the clients. It claims nothing.
+Adam, batches of 32 sentences, 10 epochs, and the clients' own loss and confidences. There is no
+dropout and no claim.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FinetuneConfig(Checked):
-    """``conf/fedlm.yaml#finetune_lm``, where every number is explained."""
+    """Training on the server; see ``conf/fedlm.yaml#finetune_lm``."""
 
     init: Annotated[str, one_of("pretrained", "scratch")]
     trained: Annotated[str, one_of("all", "output")]
@@ -59,16 +58,14 @@ def pooled(clients: Sequence[ClientData]) -> ClientData:
     words = np.concatenate([client.text.words for client in clients])
     sizes = np.concatenate([np.diff(client.text.starts) for client in clients])
     if not len(sizes):
-        raise DataError(
-            "the clients", "sentences to train on", "none", "lower confidences.threshold"
-        )
+        raise DataError("the clients", "sentences to train on", "none", "lower the threshold")
     starts = np.concatenate([[0], np.cumsum(sizes)])
     weights = np.concatenate([client.weights for client in clients])
     return ClientData("server", Text(words, starts), weights, len(words))
 
 
 def epochs(trainer: LocalTrainer, data: ClientData, config: FinetuneConfig) -> Iterator[int]:
-    """Train; the number of each epoch when it is done, from 0."""
+    """Train; yields the number of each finished epoch, from 0."""
     optimizer = torch.optim.Adam(trainer.trained, lr=config.lr)
     for epoch in range(config.epochs):
         report_progress(epoch, config.epochs, "epoch")
@@ -93,7 +90,7 @@ def finetune(
         dev: scored after every epoch; needed with ``select_epoch=best``.
 
     Raises:
-        DataError: an utterance without the confidences that are asked for, no text, or no model.
+        DataError: an utterance without the confidences in use, no text, or no model.
     """
     model, vocabulary, spec = load_initial(
         init, init=config.init, trained=config.trained, seed=config.seed

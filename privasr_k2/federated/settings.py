@@ -1,6 +1,4 @@
-"""The numbers of a federated training, what it claims, and what that costs before anything is
-spent.
-"""
+"""The settings of federated training, the guarantee it claims, and its cost."""
 
 from __future__ import annotations
 
@@ -35,26 +33,21 @@ from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 SELECTED = ("best", "last")
 #: Units that no client of federated training can be.
 FINER_THAN_CLIENTS = ("mention", "utterance")
+_BEFORE = "the text that the model was trained on before, and its vocabulary, wherever it is from"
+_SEVERAL = "that somebody is several clients, in two calls or on two devices: each is hidden alone"
+_SHARED_ROUNDING = "float32 rounding that clients of a chunk share"
 
 
 @dataclass(frozen=True)
 class WeightsConfig(Checked):
-    """The weight of a client's update in the average [liu2021, eq. 5].
-
-    Args:
-        by: ``words``: w = its words, without a claim only; ``uniform``: w = 1; ``capped``:
-            w = min(words, cap) / cap.
-        cap: of ``capped``.
-        mean: under a claim the weighted sum is divided by the expected cohort times this public
-            number.
-    """
+    """The weight of an update in the average [liu2021, eq. 5]; see ``conf/fedlm.yaml#fedlm``."""
 
     by: Annotated[str, one_of("words", "uniform", "capped")]
     cap: Count
     mean: Positive
 
     def of(self, words: int) -> float:
-        """The weight of a client with that many words.
+        """The weight of a client with ``words`` words.
 
         >>> WeightsConfig(by="capped", cap=100, mean=1.0).of(25)
         0.25
@@ -66,20 +59,7 @@ class WeightsConfig(Checked):
 
 @dataclass(frozen=True)
 class PrivacyConfig(Checked):
-    """Clipping and noise of a client's update.
-
-    Args:
-        clip: largest L2 norm of a client's whole update, above 0; None = no limit.
-        noise: noise multiplier; 0 = no claim is made.
-        strategy: one of :data:`privasr_k2.privacy.strategies.STRATEGIES`: how noise of rounds is
-            correlated.
-        bands: of ``square_root``; None = as many as there are rounds from one turn of a client to
-            the next.
-        delta: of the guarantee.
-        quantile: the clip follows this quantile of the norms; None = it stays.
-        quantile_lr, count_noise: as in :class:`privasr_k2.federated.adaptive_clip.QuantileClip`.
-        isolate_clients: under a claim each client is computed by itself.
-    """
+    """Clipping and noise of a client's update; see ``privacy`` of ``conf/fedlm.yaml#fedlm``."""
 
     clip: Positive | None
     noise: NotNegative
@@ -102,38 +82,30 @@ class PrivacyConfig(Checked):
             )
         if self.quantile is not None:
             if not self.quantile_lr > 0 or not self.count_noise > 0:
-                raise ValueError(
-                    "privacy.quantile_lr and count_noise must be above 0 with a quantile"
-                )
+                raise ValueError("privacy.quantile_lr and count_noise must be above 0")
             if self.noise:
                 noise_of_sum(self.noise, self.count_noise)
 
     @property
     def adaptive(self) -> QuantileClip | None:
-        """How the clip moves, where it does."""
+        """The rule of the clip; None = it stays."""
         if self.quantile is None:
             return None
         return QuantileClip(self.quantile, self.quantile_lr, self.count_noise)
 
     @property
     def sum_noise(self) -> float:
-        """The multiplier of the noise on the sum; where bits are sent too, more than that of the
-        whole.
-        """
-        return (
-            self.noise
-            if self.quantile is None or not self.noise
-            else noise_of_sum(self.noise, self.count_noise)
-        )
+        """The multiplier of the noise on the sum: more than ``noise`` where bits are sent too."""
+        if self.quantile is None or not self.noise:
+            return self.noise
+        return noise_of_sum(self.noise, self.count_noise)
 
 
 @dataclass(frozen=True)
 class FedLmConfig(Checked):
-    """``conf/fedlm.yaml#fedlm``, where every number is explained."""
+    """Federated training; see ``conf/fedlm.yaml#fedlm``."""
 
-    NEUTRAL: ClassVar[Mapping[str, str]] = {
-        "save_every": "a training that is continued gives the same weights"
-    }
+    NEUTRAL: ClassVar[Mapping[str, str]] = {"save_every": "a continued training is the same"}
 
     data: str
     unit: str
@@ -143,7 +115,7 @@ class FedLmConfig(Checked):
     sampling: Annotated[str, one_of(*SCHEMES)]
     cohort: Count
     client_fraction: PositiveShare | None
-    relation: Annotated[str, one_of(*(one.value for one in Relation))]
+    relation: Annotated[str, one_of(*(relation.value for relation in Relation))]
     client: ClientConfig
     confidences: Weighting
     server: ServerConfig
@@ -158,9 +130,7 @@ class FedLmConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.claims and self.weights.by == "words":
-            raise ValueError(
-                "weights.by must be uniform or capped where there is noise: words bound nothing"
-            )
+            raise ValueError("weights.by must be uniform or capped where there is noise")
         if self.claims and self.unit in FINER_THAN_CLIENTS:
             # Without one utterance a client sends another update: that moves a sum by up to twice
             # the clip.
@@ -174,9 +144,7 @@ class FedLmConfig(Checked):
                 f" got {self.sampling}: nothing is known for cohorts drawn anew"
             )
         if self.privacy.bands is not None and self.privacy.bands > self.rounds:
-            raise ValueError(
-                f"privacy.bands must be at most rounds, got {self.privacy.bands} of {self.rounds}"
-            )
+            raise ValueError(f"privacy.bands must be at most rounds, got {self.privacy.bands}")
 
     @property
     def claims(self) -> bool:
@@ -184,17 +152,16 @@ class FedLmConfig(Checked):
         return self.privacy.noise > 0
 
     def sampling_for(self, clients: int) -> Sampling:
-        """The contract that draws the cohorts out of so many clients.
+        """The sampling of cohorts out of ``clients`` clients.
 
         Raises:
             PrivacyError: as :func:`privasr_k2.federated.cohorts.sampling_of`.
         """
-        return sampling_of(
-            self.sampling, cohort=self.cohort, client_fraction=self.client_fraction, clients=clients
-        )
+        size = {"cohort": self.cohort, "client_fraction": self.client_fraction}
+        return sampling_of(self.sampling, clients=clients, **size)
 
     def strategy_for(self, clients: int) -> Strategy:
-        """How the noise of rounds is correlated.
+        """How noise is correlated over rounds.
 
         Raises:
             PrivacyError: as :meth:`sampling_for`.
@@ -212,18 +179,15 @@ class FedLmConfig(Checked):
 def spending(config: FedLmConfig, clients: int) -> Spending:
     """The entry of the ledger: all rounds, whether clients fail in them or not.
 
-    Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism
-    whose multiplier is ``privacy.noise``. Where noise is correlated over rounds, all rounds are a
-    single one.
+    Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism of
+    multiplier ``privacy.noise``. Correlated noise makes all rounds one mechanism.
 
     Raises:
-        PrivacyError: no noise; a delta at or above 1 / clients; a client_fraction of 0 or above 1;
-            a scheme that has no bound for the relation.
+        PrivacyError: no noise, delta >= 1 / clients, client_fraction outside (0, 1], or a scheme
+            without a bound for the relation.
     """
     if not config.claims or config.privacy.clip is None:
-        raise PrivacyError(
-            "privacy.noise", "a number above 0", "0", "a claim needs a clip and noise"
-        )
+        raise PrivacyError("privacy.noise", "a number above 0", "0", "set clip and noise")
     relation = Relation(config.relation)
     sampling, strategy = config.sampling_for(clients), config.strategy_for(clients)
     if strategy.name == "increments":
@@ -234,11 +198,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     else:
         event = correlated_event(config.privacy.noise, strategy, sampling.turns(config.rounds))
         how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
-    rounding = (
-        ()
-        if config.privacy.isolate_clients
-        else ("float32 rounding that clients of a chunk share",)
-    )
+    shared = () if config.privacy.isolate_clients else (_SHARED_ROUNDING,)
     return Spending(
         data=config.data,
         released="the language model after every round of federated training",
@@ -248,16 +208,5 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
         event=event,
         sampling=how,
         delta=config.privacy.delta,
-        does_not_cover=(
-            (
-                "the text that the model was trained on before, and its vocabulary, wherever it is"
-                " from"
-            ),
-            "how many clients and rounds there are",
-            (
-                "that somebody is several clients, in two calls or on two devices: each is hidden"
-                " alone"
-            ),
-            *rounding,
-        ),
+        does_not_cover=(_BEFORE, "how many clients and rounds there are", _SEVERAL, *shared),
     )

@@ -39,19 +39,14 @@ Sentences = Sequence[Sequence[str]]
 
 
 def neutral(config: FedLmConfig) -> FedLmConfig:
-    """The configuration with what changes no weights at fixed values: another one is another
-    release.
-    """
+    """The configuration with fixed values for what changes no weights."""
     # A round that is not scored on dev cannot be kept as the best.
     eval_every = config.eval_every if config.select_round == "best" else 0
     return dataclasses.replace(config, eval_every=eval_every, save_every=1)
 
 
 def paper_epsilon(noise: float, delta: float) -> Epsilon:
-    """The epsilon of the paper's setting: 10,000 devices, 1,000 rounds, Poisson sampling of 100 a
-    round.
-
-    It is a plan: no such number of clients was at hand.
+    """The epsilon of the paper's setting: 1,000 rounds, Poisson sampling of 100 of 10,000 clients.
 
     >>> found = paper_epsilon(1.5, 1e-5)
     >>> f"{found.rdp:.2f} {found.pld:.2f}"
@@ -64,10 +59,10 @@ def paper_epsilon(noise: float, delta: float) -> Epsilon:
 def load_initial(
     folder: Path, *, init: str, trained: str, seed: int
 ) -> tuple[NeuralLm, Vocabulary, Spec]:
-    """The model to begin with; where only the softmax of a tied one is trained, it is untied first.
+    """The model to begin with; a tied model is untied where only its softmax is trained.
 
     Raises:
-        DataError: what :func:`privasr_k2.lm.neural.files.load_lm` refuses.
+        DataError: as :func:`privasr_k2.lm.neural.files.load_lm`.
     """
     if not (folder / SPEC).is_file():
         raise DataError(folder / SPEC, "a language model", "no such file", "train it with train_lm")
@@ -89,31 +84,25 @@ def train_fedlm(
     process: Process,
     release: Release | None,
 ) -> None:
-    """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/``,
-    ``federated.json``.
+    """Train; write the model and ``federated.json``, and logs and checkpoints beside them.
 
     Args:
-        dev: for perplexities between rounds, and to select the round; with ``select_round=last`` it
-            may be empty, and the model does not depend on it. Under a claim every round is
-            released: the choice by public text costs nothing.
+        dev: public sentences that select the round; may be empty with ``select_round=last``. The
+            choice costs no privacy, as every round is released.
         init: folder of the model to begin with.
-        release: of the leader, where the configuration claims a guarantee; it is finished in the
-            end.
+        release: of the leader, where a guarantee is claimed; finished at the end.
 
     Raises:
-        DataError: an utterance without the confidences that are asked for, or no model to begin
-            with.
-        PrivacyError: the release is finished and what it has written is gone, or its rates cannot
-            be.
+        DataError: an utterance without the confidences in use, or no model to begin with.
+        PrivacyError: the release is finished and its files are gone, or impossible rates.
     """
     model, vocabulary, spec = load_initial(
         init, init=config.init, trained=config.trained, seed=config.seed
     )
     data = prepare(clients, vocabulary, config.confidences)
     model = model.to(process.device)
-    trainer = LocalTrainer(
-        model, chosen_parameters(model, config.trained), config.client, config.seed
-    )
+    parameters = chosen_parameters(model, config.trained)
+    trainer = LocalTrainer(model, parameters, config.client, config.seed)
     name = release.entry.release if release is not None else ""
     if not _is_done(folder, name, process):
         # A release has one configuration and one data set; a hash of them in a file would tell of
@@ -129,18 +118,15 @@ def train_fedlm(
             if kept is not None:
                 trainer.load(kept[2])
             save_lm(folder, spec, model.state_dict(), vocabulary)
-            kept_round = config.rounds if kept is None else kept[0]
-            write_json(
-                folder / ABOUT, _about(config, clients, trainer, name) | {"kept_round": kept_round}
-            )
+            about = _about(config, clients, trainer, name)
+            about["kept_round"] = config.rounds if kept is None else kept[0]
+            write_json(folder / ABOUT, about)
     if release is not None:
         release.finish()
 
 
 def _is_done(folder: Path, release: str, process: Process) -> bool:
-    """Whether this very release was written whole by a run that was killed before it was
-    finished.
-    """
+    """Whether this release was written whole by a run that was killed before finishing it."""
     about = folder / ABOUT
     done = bool(release) and about.exists() and read_json(about)["release"] == release
     return bool(from_leader(process, torch.tensor([int(done)])))
@@ -165,9 +151,8 @@ def _follow(
             train_log = TrainLog(folder, finished.number, writes=process.leads)
         if not config.claims:  # otherwise private: no guarantee covers them
             train_log.step(state, **finished.figures)
-        if process.leads and (
-            done == config.rounds or (config.eval_every and done % config.eval_every == 0)
-        ):
+        due = done == config.rounds or (config.eval_every and done % config.eval_every == 0)
+        if process.leads and due:
             scalars = {} if finished.stand.clip is None else {"clip": finished.stand.clip}
             if dev:
                 federation.trainer.load(finished.stand.server.weights)
@@ -184,9 +169,7 @@ def _follow(
 def _about(
     config: FedLmConfig, clients: Sequence[ClientText], trainer: LocalTrainer, release: str
 ) -> dict[str, Any]:
-    """The description of the model; under a claim it depends on the clients through their number
-    alone.
-    """
+    """The description of the model; under a claim only the number of clients is from the data."""
     figures = {"clients": len(clients)} if config.claims else table(clients)
     return {
         "release": release or None,

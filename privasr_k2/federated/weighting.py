@@ -9,10 +9,8 @@ With n_b sentences in a batch, T_j symbols in sentence j and the weight c of a s
     utterance   c = the mean confidence of the sentence's words          [eq. 3]
     token       c = the word's confidence                                [eq. 4]
 
-The end of a sentence is predicted as a word is, and counts in T_j. No confidence classifier speaks
-of it: it has the mean of its words, so that a sentence's mean is the same with and without it. The
-paper does not say whether sentences below the threshold still count in n_b; here they are left out
-before batches are made.
+A sentence end counts in T_j and has the mean confidence of its words. Sentences below the threshold
+do not count in n_b, which the paper leaves open.
 """
 
 from __future__ import annotations
@@ -33,12 +31,7 @@ CONFIDENCE_USES = ("all", "hard", "utterance", "token")
 
 @dataclass(frozen=True)
 class Weighting(Checked):
-    """How confidences are used.
-
-    Args:
-        use: one of :data:`CONFIDENCE_USES`.
-        threshold: of ``hard``, from 0 to 1.
-    """
+    """How confidences are used: one of :data:`CONFIDENCE_USES`, and the threshold of ``hard``."""
 
     use: Annotated[str, one_of(*CONFIDENCE_USES)]
     threshold: Share
@@ -51,8 +44,7 @@ class ClientData:
     Attributes:
         name: of the client.
         text: its sentences as numbers.
-        weights: (M + S,) float32, c of every word and sentence end, all sentences one after the
-            other.
+        weights: (M + S,) float32, c of all words and sentence ends, sentence by sentence.
         num_words: words of the sentences that are trained on: w of [liu2021, eq. 5].
     """
 
@@ -79,11 +71,10 @@ def symbol_weights(utterance: Utterance, use: str) -> np.ndarray:
 def prepare(
     clients: Sequence[ClientText], vocabulary: Vocabulary, weighting: Weighting
 ) -> list[ClientData]:
-    """The clients as numbers; one whose every sentence lies below the threshold has none, and sends
-    nothing.
+    """The clients as numbers; one without a sentence above the threshold is empty.
 
     Raises:
-        DataError: a use that needs confidences, and an utterance without.
+        DataError: an utterance without the confidences in use.
     """
     return [_prepared(client, vocabulary, weighting) for client in clients]
 
@@ -92,12 +83,9 @@ def _prepared(client: ClientText, vocabulary: Vocabulary, weighting: Weighting) 
     kept = []
     for utterance in client.utterances:
         if weighting.use != "all" and utterance.confidences is None:
-            raise DataError(
-                f"client {client.name!r}, utterance {utterance.id!r}",
-                f"confidences for confidences.use={weighting.use}",
-                "none",
-                "score them with apply_confidence, or take confidences.use=all",
-            )
+            place = f"client {client.name!r}, utterance {utterance.id!r}"
+            expected = f"confidences for confidences.use={weighting.use}"
+            raise DataError(place, expected, "none", "run apply_confidence, or use all")
         if weighting.use != "hard" or np.mean(utterance.confidences) >= weighting.threshold:  # type: ignore[arg-type]
             kept.append(utterance)
     text = vocabulary.encode([utterance.words for utterance in kept])

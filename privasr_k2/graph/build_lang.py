@@ -1,6 +1,4 @@
-"""Making a language folder from a corpus's text: vocabulary, spellings, out-of-vocabulary
-counts.
-"""
+"""Making a language folder from text: vocabulary, spellings, out-of-vocabulary counts."""
 
 from __future__ import annotations
 
@@ -40,13 +38,12 @@ class LangConfig(Checked):
 
     Args:
         units: ``phone``, ``char`` or ``bpe_N``.
-        corpus_words: whether the vocabulary has the words of the training text and of the LM text;
-            without them it is that of further text alone.
-        train_words: whether, with ``corpus_words``, those of the training text are among them;
-            without, the LM text alone is a vocabulary that says nothing of who was recorded.
-        max_words: the vocabulary's size; words of the training text and of further text are always
-            in it.
-        min_count: words of the LM text that occur less often are left out.
+        corpus_words: the vocabulary has the words of training text and LM text; else only those of
+            further text.
+        train_words: with ``corpus_words``: the training text's words are among them; else the LM
+            text alone is a vocabulary that is independent of who was recorded.
+        max_words: the vocabulary's size; words of training text and further text are always in it.
+        min_count: rarer words of the LM text are left out.
         cmudict: ``auto``, ``none`` or a file.
         g2p: ``espeak`` or ``none``.
     """
@@ -72,13 +69,13 @@ def choose_vocabulary(
 ) -> tuple[set[str], set[str]]:
     """The words of the training text, and the most frequent others of the LM text.
 
-    >>> train, other = choose_vocabulary({"a": 1}, {"b": 5, "c": 9, "d": 1}, max_words=3, min_count=2)
+    >>> lm_words = {"b": 5, "c": 9, "d": 1}
+    >>> train, other = choose_vocabulary({"a": 1}, lm_words, max_words=3, min_count=2)
     >>> sorted(train), sorted(other)
     (['a'], ['b', 'c'])
     """
-    frequent = [
-        word for word, count in lm_words.items() if count >= min_count and word not in train_words
-    ]
+    others = {word: count for word, count in lm_words.items() if word not in train_words}
+    frequent = [word for word, count in others.items() if count >= min_count]
     frequent.sort(key=lambda word: (-lm_words[word], word))
     return set(train_words), set(frequent[: max(max_words - len(train_words), 0)])
 
@@ -97,64 +94,52 @@ def build_lang(
     """Write a language folder, all or nothing.
 
     Args:
-        folder: where it goes.
         texts: the normalized texts of each role; ``train`` makes the vocabulary, the others are
             only counted.
-        lm_text: further text, a sentence a line.
+        lm_text: sentences.
         corpus_lexicon: the corpus's own lexicon.
-        further: text, or names, whose words are in the vocabulary as those of the training text
-            are.
-        model_tokens: the outputs of a model trained elsewhere, the blank first; words are spelled
-            in them.
+        further: text or names, whose words are always in the vocabulary.
+        model_tokens: the outputs of a model trained elsewhere, the blank first, to spell words in.
         model_pieces: the SentencePiece model of that model, for ``bpe_N``.
 
     Returns:
-        What ``oov.json`` says: for each role its words and how many are not in the vocabulary.
+        The content of ``oov.json``: words and out-of-vocabulary words of each role.
 
     Raises:
-        DataError: a reserved word in the text, or words without spelling that must have one.
+        DataError: a reserved word in the text, or needed words without spelling.
     """
-    counts = {
-        role: Counter(word for text in lines for word in text.split())
-        for role, lines in texts.items()
-    }
-    lm_words = Counter(word for line in lm_text for word in line.split())
-    needed = Counter(word for line in further for word in line.split())
+    counts = {role: _count_words(lines) for role, lines in texts.items()}
+    lm_words, needed = _count_words(lm_text), _count_words(further)
     known = counts["train"] if config.corpus_words and config.train_words else Counter()
     further_known = lm_words if config.corpus_words else Counter()
-    must, may = choose_vocabulary(
-        known + needed, further_known, max_words=config.max_words, min_count=config.min_count
-    )
+    limits = {"max_words": config.max_words, "min_count": config.min_count}
+    must, may = choose_vocabulary(known + needed, further_known, **limits)
     if not config.train_words:  # tokens are those of the words that there must be
         must, may = must | may, set()
     if not must:
-        raise DataError(
-            "the vocabulary", "words", "none", "give --in-further-text, or set corpus_words=true"
-        )
+        way_out = "give --in-further-text, or set corpus_words=true"
+        raise DataError("the vocabulary", "words", "none", way_out)
     reserved = {EPSILON, BLANK, BACKOFF, "<s>", "</s>", "<unk>"}
     if reserved & must:
-        raise DataError(
-            "the training text, further text and name lists",
-            "words",
-            f"the reserved {sorted(reserved & must)[0]!r}",
-            "take it out of the text",
-        )
+        place = "the training text, further text and name lists"
+        found = f"the reserved {sorted(reserved & must)[0]!r}"
+        raise DataError(place, "words", found, "take it out of the text")
     may -= reserved
     with atomic_path(folder) as temporary:
         temporary.mkdir(parents=True)
         if model_pieces is not None:
             shutil.copyfile(model_pieces, temporary / "bpe.model")
-        spellings = _spell(
-            must, may, temporary / "bpe.model", config, corpus_lexicon, texts["train"]
-        )
+        bpe_model = temporary / "bpe.model"
+        spellings = _spell(must, may, bpe_model, config, corpus_lexicon, texts["train"])
         _needs(needed, spellings)
         if model_tokens is not None:
             spellings = _in_tokens(spellings, model_tokens, must)
         dev_only = set(counts.get("dev", ())) - set(spellings.variants) - reserved
+        characters = set(spellings.tokens) - {WORD_START}
         dev_spellings = (
-            spell_in_characters((), dev_only, known=set(spellings.tokens) - {WORD_START})
+            spell_in_characters((), dev_only, known=characters)
             if config.units == "char"
-            else _spell(set(), dev_only, temporary / "bpe.model", config, corpus_lexicon, ())
+            else _spell(set(), dev_only, bpe_model, config, corpus_lexicon, ())
         )
         oov = {"lm_text": lm_words, **counts} if lm_words else counts
         report = {role: _out_of_vocabulary(found, spellings) for role, found in oov.items()}
@@ -170,6 +155,10 @@ def build_lang(
     return report
 
 
+def _count_words(lines: Iterable[str]) -> Counter[str]:
+    return Counter(word for line in lines for word in line.split())
+
+
 def _spell(
     must: set[str],
     may: set[str],
@@ -178,15 +167,11 @@ def _spell(
     corpus_lexicon: Path | None,
     bpe_text: Sequence[str],
 ) -> Spellings:
-    """Spell words in the units of ``config``; a BPE model that is not there yet is made from
-    ``bpe_text``.
-    """
+    """Spell words in the units of ``config``; a missing BPE model is trained on ``bpe_text``."""
     kind, size = parse_units(config.units)
     if kind == "phone":
-        cmudict = cmudict_path(config.cmudict)
-        return spell_in_phones(
-            must, may, corpus_lexicon=corpus_lexicon, cmudict=cmudict, g2p=config.g2p
-        )
+        sources = {"corpus_lexicon": corpus_lexicon, "cmudict": cmudict_path(config.cmudict)}
+        return spell_in_phones(must, may, **sources, g2p=config.g2p)
     if kind == "char":
         return spell_in_characters(must, may)
     if not bpe_model.exists():
@@ -195,36 +180,29 @@ def _spell(
 
 
 def _needs(words: Iterable[str], spellings: Spellings) -> None:
-    """Refuse words of further text that the pieces cannot write: they were to be recognized,
-    always.
-    """
+    """Refuse words of further text that the pieces cannot spell."""
     if lost := sorted(set(words) - set(spellings.variants)):
-        raise DataError(
-            "the further text and the name lists",
-            "words of characters that the training text has",
-            f"{len(lost)} others: {' '.join(lost[:10])}{' ...' if len(lost) > 10 else ''}",
-            "take them out, or choose units=phone or char",
-        )
+        expected = "words of characters that the training text has"
+        found = f"{len(lost)} others: {' '.join(lost[:10])}{' ...' if len(lost) > 10 else ''}"
+        way_out = "take them out, or choose units=phone or char"
+        raise DataError("the further text and the name lists", expected, found, way_out)
 
 
 def _in_tokens(spellings: Spellings, tokens: Sequence[str], must: set[str]) -> Spellings:
     """The spellings that a model's tokens can write, with the tokens in the model's order."""
     known = set(tokens[1:])
-    variants = {
-        word: kept
+    kept = {
+        word: [variant for variant in spelled if known.issuperset(variant)]
         for word, spelled in spellings.variants.items()
-        if (kept := [variant for variant in spelled if known.issuperset(variant)])
     }
+    variants = {word: spelled for word, spelled in kept.items() if spelled}
     lost = sorted(must & set(spellings.variants) - set(variants))
     if lost:
         unknown = next(token for token in spellings.variants[lost[0]][0] if token not in known)
-        raise DataError(
-            "the model's tokens.txt",
-            f"the tokens of {len(lost)} words of the training text, further text and name lists",
-            f"no {unknown!r}, which spells {lost[0]!r}",
-            "give the lexicon (--lexicon) or the BPE model (--am-bpe) that the model was trained"
-            " with",
-        )
+        expected = f"tokens of {len(lost)} words of the training text, further text and name lists"
+        found = f"no {unknown!r}, which spells {lost[0]!r}"
+        way_out = "give the model's lexicon (--lexicon) or BPE model (--am-bpe)"
+        raise DataError("the model's tokens.txt", expected, found, way_out)
     return Spellings(tuple(tokens[1:]), variants, spellings.sources)
 
 
@@ -240,10 +218,11 @@ def _write_lexicon(folder: Path, tokens: Sequence[str], variants: Pronunciations
 
 
 def _write_dev_lexicon(folder: Path, variants: Pronunciations, tokens: Sequence[str]) -> None:
-    """Write how words that only dev has are spelled: targets for the loss on dev, never words to
-    find.
-    """
-    usable = {word: [one for one in variants[word] if set(one) <= set(tokens)] for word in variants}
+    """Write the spellings of words that only dev has: targets of the loss, in no graph."""
+    usable = {
+        word: [spelled for spelled in variants[word] if set(spelled) <= set(tokens)]
+        for word in variants
+    }
     write_text(folder / "dev_lexicon.txt", "".join(_entries(usable)))
 
 
@@ -253,13 +232,13 @@ def _entries(variants: Pronunciations) -> Iterator[str]:
     )
 
 
-def _out_of_vocabulary(found: Mapping[str, int], spellings: Spellings) -> dict[str, Any]:
-    missing = {word: count for word, count in found.items() if word not in spellings.variants}
+def _out_of_vocabulary(counts: Mapping[str, int], spellings: Spellings) -> dict[str, Any]:
+    missing = {word: count for word, count in counts.items() if word not in spellings.variants}
     frequent = sorted(missing, key=lambda word: (-missing[word], word))[:20]
     return {
-        "words": sum(found.values()),
+        "words": sum(counts.values()),
         "oov_words": sum(missing.values()),
-        "types": len(found),
+        "types": len(counts),
         "oov_types": len(missing),
         "most_frequent": {word: missing[word] for word in frequent},
     }
@@ -273,6 +252,7 @@ def _write_about(
     corpus_lexicon: Path | None,
 ) -> None:
     write_json(folder / "oov.json", report)
+    names = ("max_words", "min_count", "cmudict", "g2p")
     info = {
         "units": config.units,
         "num_tokens": 1 + len(spellings.tokens),
@@ -280,10 +260,7 @@ def _write_about(
         "num_pronunciations": sum(map(len, spellings.variants.values())),
         "words_from": dict(spellings.sources),
         "train_words": config.corpus_words and config.train_words,
-        "max_words": config.max_words,
-        "min_count": config.min_count,
-        "cmudict": config.cmudict,
-        "g2p": config.g2p,
+        **{name: getattr(config, name) for name in names},
         "corpus_lexicon_sha256": file_hash(corpus_lexicon) if corpus_lexicon is not None else None,
     }
     write_text(folder / "lang.yaml", yaml.safe_dump(info, sort_keys=False))

@@ -1,9 +1,6 @@
-"""Class delimiters: symbols of a graph that begin and end a name of a class, as ``#bPER`` and
-``#xPER``.
+"""Class delimiters: symbols ``#bPER`` and ``#xPER`` of a graph around the names of a class.
 
-Their numbers follow those of the words of ``words.txt``. They are no words:
-:meth:`ClassDelimiters.split`, or :meth:`ClassDelimiters.words_only` for arrays, removes them from a
-path. ``split`` returns the spans of words that they enclosed.
+Their numbers follow those of the words. :class:`ClassDelimiters` removes them from paths.
 """
 
 from __future__ import annotations
@@ -25,8 +22,7 @@ class ClassDelimiters:
     """The delimiters of a graph; without classes there are none.
 
     Args:
-        first: number of the first one; symbols with smaller numbers are words, ``<eps>`` and
-            ``#0``.
+        first: number of the first delimiter, behind words, ``<eps>`` and ``#0``.
         classes: class c begins with the symbol ``first + 2 c`` and ends with the next one.
     """
 
@@ -37,27 +33,17 @@ class ClassDelimiters:
     def of_graph(
         cls, words: Sequence[str], info: Mapping[str, Any], folder: Path
     ) -> ClassDelimiters:
-        """The delimiters of a graph folder.
-
-        Args:
-            words: of ``words.txt``.
-            info: what ``graph.yaml`` says.
-            folder: for the error.
+        """The delimiters of a graph folder with the content ``info`` of ``graph.yaml``.
 
         Raises:
-            GraphError: ``words.txt`` does not end with the delimiters of the classes of
-                ``graph.yaml``.
+            GraphError: ``words.txt`` does not end with the delimiters of the classes of ``info``.
         """
         classes = tuple((info.get("classes") or {}).get("names", ()))
         delimiters = cls(len(words) - 2 * len(classes), classes)
         if tuple(words[max(delimiters.first, 0) :]) != delimiters.symbols:
-            raise GraphError(
-                folder / "words.txt",
-                f"{' '.join(delimiters.symbols)} as the last symbols, for the classes of"
-                " graph.yaml",
-                " ".join(words[max(delimiters.first, 0) :]),
-                "compile the graph again",
-            )
+            expected = f"{' '.join(delimiters.symbols)} as the last symbols"
+            found = " ".join(words[max(delimiters.first, 0) :])
+            raise GraphError(folder / "words.txt", expected, found, "compile the graph again")
         return delimiters
 
     @property
@@ -85,12 +71,7 @@ class ClassDelimiters:
         return tuple(words), tuple(spans) if self.classes else None
 
     def words_only(self, values: np.ndarray, splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lists without delimiters.
-
-        Args:
-            values: (M,) symbols.
-            splits: (K + 1,) list k is ``values[splits[k]:splits[k + 1]]``.
-        """
+        """The lists ``values[splits[k]:splits[k + 1]]`` without delimiters: values and splits."""
         kept = values < self.first
         before = np.concatenate([[0], np.cumsum(kept)]).astype(splits.dtype)
         return values[kept], before[splits]

@@ -1,10 +1,9 @@
-"""The graph of a class LM from pieces, of which one can be replaced in seconds.
+"""The graph of a class LM from pieces, which can be replaced in seconds.
 
-The root model with its calls and the names of each class are composed with the lexicon,
-determinized and minimized apart, and joined at the delimiters. Behind ``#bPER`` neither words nor
-costs are pending, because disambiguation symbols have told the words by then: the state there has
-one arc, ``#xPER``, and the class's piece can take its place. Replacing a piece leaves all others as
-they are; only epsilon removal and the CTC topology are computed again.
+Root model with calls and names of each class are composed with the lexicon, determinized and
+minimized separately, and joined at delimiters. Behind ``#bPER`` neither words nor costs are
+pending, thanks to disambiguation symbols: the state there has one arc, ``#xPER``, and the class's
+piece replaces it. After replacing a piece only epsilon removal and CTC topology are computed again.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from privasr_k2.graph.hlg import (
     PIECES,
     Compiled,
     Laps,
+    about,
     compose_lexicon_and_grammar,
     finished,
     lexicon_openfst,
@@ -73,62 +73,44 @@ class Pieces:
 def compile_class_graph(
     lang: Lang, lm: ClassLm, config: ClassGraphConfig, *, place: str | Path
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The graphs of a class LM with their pieces, and what ``graph.yaml`` tells of them.
+    """The graphs of a class LM with their pieces, and the content of ``graph.yaml``.
 
     Raises:
-        GraphError: a class of the root model without names, one whose names the lexicon does not
-            have, or a graph beyond the limits of ``config``.
+        GraphError: a class without names that the lexicon has, or a graph beyond the limits.
     """
     laps, delimiters = Laps(), delimiters_of(lang, tuple(lm.sub_lms), config.unknown_names)
     check_classes(lm.root.words, delimiters.classes, str(place))
     if config.unknown_names != "none" and not any(UNK in sub.words for sub in lm.sub_lms.values()):
-        log.warning(
-            "unknown_names=%s, but no class of %s gives names that no list has a probability: set "
-            "unknown_mass in class_lm.yaml", config.unknown_names, place,
-        )  # fmt: skip
+        message = (
+            "unknown_names=%s, but no class of %s gives unlisted names a probability:"
+            " set unknown_mass in class_lm.yaml"
+        )
+        log.warning(message, config.unknown_names, place)
     backoff = len(lang.words) - 1
     words = delimited_words(lang.word_ids, delimiters)
     G = grammar(lm.root, words, backoff_label=backoff, place=place)
     G = with_calls(G, delimiters, backoff_label=backoff, cut_history=config.cut_history)
     laps.lap("G")
-    root = Fst.from_kaldifst(
-        compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters)
-    )
+    LG = compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters)
+    root = Fst.from_kaldifst(LG)
     laps.lap("LG of the root model")
     names = {
         kind: names_piece(lang, sub, kind, delimiters, config, sub_file(place, kind))
         for kind, sub in lm.sub_lms.items()
     }
     laps.lap("LG of the names")
-    pieces = Pieces(root, names, _first_label(lang))
-    info = {
-        "num_words": G.num_words,
-        "words_without_ngram": len(lang.word_ids) - G.num_words,
-        "lm_order": lm.root.order,
-        "num_ngrams": list(lm.root.counts),
-    }
+    pieces = Pieces(root, names, lang.num_tokens + lexicon_openfst(lang)[1])
+    limits = ("max_states", "max_class_states", "unknown_names", "unknown_min_tokens")
     described = {
         "names": list(delimiters.classes),
         "cut_history": config.cut_history,
         "first_label": pieces.first_label,
-        "max_states": config.max_states,
-        "max_class_states": config.max_class_states,
-        "unknown_names": config.unknown_names,
-        "unknown_min_tokens": config.unknown_min_tokens,
+        **{name: getattr(config, name) for name in limits},
     }
     graphs, more = join(pieces, lang, config.ctc_topology, described, laps, place=place)
-    sizes = {
-        key: {"G": size}
-        for key, size in (("num_states", len(G.finals)), ("num_arcs", len(G.sources)))
-    }
-    for key, size in sizes.items():
-        more[key] = {**size, **more[key]}
-    return graphs, {
-        "ctc_topology": config.ctc_topology,
-        "num_tokens": lang.num_tokens,
-        **info,
-        **more,
-    }
+    more["num_states"] = {"G": len(G.finals), **more["num_states"]}
+    more["num_arcs"] = {"G": len(G.sources), **more["num_arcs"]}
+    return graphs, {**about(lang, G, lm.root, config), **more}
 
 
 def names_piece(
@@ -139,20 +121,15 @@ def names_piece(
     config: ClassGraphConfig,
     source: Path | None,
 ) -> Fst:
-    """The piece of one class's names, which messages say to be of the file ``source``."""
+    """The piece of one class's names; ``source`` is their file, for messages."""
     leave = delimiters.first + 2 * delimiters.classes.index(kind) + 1
     word_ids = class_word_ids(lang, delimiters)
     G, unknown = names_grammar(sub, kind, word_ids, leave=leave, source=source), None
     if UNK in word_ids and UNK in sub.words:
         unknown = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
-    LG = compose_lexicon_and_grammar(
-        lang, G, config.max_states, delimiters=delimiters, unknown=unknown
-    )
+    marks = {"delimiters": delimiters, "unknown": unknown}
+    LG = compose_lexicon_and_grammar(lang, G, config.max_states, **marks)
     return Fst.from_kaldifst(LG)
-
-
-def _first_label(lang: Lang) -> int:
-    return lang.num_tokens + lexicon_openfst(lang)[1]
 
 
 def join(
@@ -165,32 +142,18 @@ def join(
     place: str | Path,
     with_tlg: bool = True,
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Both graphs of the pieces.
+    """Both graphs of the pieces, with sizes, ``classes`` and ``seconds`` for ``graph.yaml``.
 
-    Args:
-        pieces: root and classes.
-        lang: the language folder of all of them.
-        topology: ``standard`` or ``modified``.
-        described: what ``graph.yaml`` says of the classes.
-        laps: a clock.
-        place: for errors.
-        with_tlg: whether to make the graph for Kaldi's decoders, too.
-
-    Returns:
-        The graphs and ``num_states``, ``num_arcs``, ``classes`` and ``seconds`` for ``graph.yaml``.
+    ``described`` are the classes' settings there; ``with_tlg`` makes the graph for Kaldi, too.
     """
     copies = {kind: _copies(pieces, kind) for kind in pieces.names}
     states = sum(n * pieces.names[kind].num_states for kind, n in copies.items())
     if states > described["max_class_states"]:
-        many = ", ".join(
-            f"{n} of {pieces.names[kind].num_states} for {kind}" for kind, n in copies.items()
-        )
-        raise GraphError(
-            place,
-            f"at most {described['max_class_states']} states for the names of all classes",
-            f"{states}: copies {many}",
-            "set cut_history=true, which makes one copy of each class, or raise max_class_states",
-        )
+        sizes = ((n, pieces.names[kind].num_states, kind) for kind, n in copies.items())
+        many = ", ".join(f"{n} of {size} for {kind}" for n, size, kind in sizes)
+        expected = f"at most {described['max_class_states']} states for the names of all classes"
+        way_out = "set cut_history=true for one copy of each class, or raise max_class_states"
+        raise GraphError(place, expected, f"{states}: copies {many}", way_out)
     LG = joined(pieces)
     laps.lap("pieces joined")
     graphs, more = finished(LG, lang, topology, laps, place=place, with_tlg=with_tlg)
@@ -205,7 +168,7 @@ def join(
 
 
 def joined(pieces: Pieces) -> Fst:
-    """The whole graph: each class's piece in the place of every state that stands for it."""
+    """The whole graph: each class's piece in place of every state that stands for it."""
     leaving = (pieces.first_label + 2 * n + 1 for n in range(len(pieces.names)))
     return splice(pieces.root, dict(zip(leaving, pieces.names.values())))
 
@@ -216,13 +179,9 @@ def _copies(pieces: Pieces, kind: str) -> int:
 
 
 def splice(fst: Fst, pieces: Mapping[int, Fst]) -> Fst:
-    """Put a copy of a piece in the place of each state of ``fst`` whose only arc has the piece's
-    label.
+    """Replace each state of ``fst`` whose only arc has a piece's label by a copy of the piece.
 
-    Args:
-        fst: the whole.
-        pieces: by input labels. A piece's last state, which no arc leaves, stands for where the arc
-            leads.
+    A piece's last state stands for the target of the replaced arc.
 
     Raises:
         RuntimeError: another arc leaves such a state, which is a defect.
@@ -233,14 +192,9 @@ def splice(fst: Fst, pieces: Mapping[int, Fst]) -> Fst:
         holes, behind = fst.sources[exits], fst.targets[exits].astype(np.int64)
         degree = np.diff(fst.row_splits)
         last = np.flatnonzero(np.isfinite(piece.finals))
-        if (
-            (degree[holes] > 1).any()
-            or np.isfinite(fst.finals[holes]).any()
-            or piece.finals[last].any()
-        ):
-            raise RuntimeError(
-                f"the state before label {leave} has other arcs, or a cost is pending"
-            )
+        pending = np.isfinite(fst.finals[holes]).any() or piece.finals[last].any()
+        if pending or (degree[holes] > 1).any():
+            raise RuntimeError(f"the state before label {leave} has other arcs or pending costs")
         if np.diff(piece.row_splits)[last].any():
             raise RuntimeError("names go on behind their end")
         inner = np.ones(piece.num_states, dtype=bool)
@@ -274,12 +228,10 @@ def read_pieces(folder: Path) -> tuple[Pieces, dict[str, Any]]:
     info = read_folder(folder).info
     described = info.get("classes")
     if not isinstance(described, dict):
-        raise GraphError(
-            folder / INFO, "classes", "a graph of words", "compile it with the folder of a class LM"
-        )
-    paths = [
-        folder / PIECES / name for name in (_ROOT, *(f"{kind}.fst" for kind in described["names"]))
-    ]
+        way_out = "compile it with the folder of a class LM"
+        raise GraphError(folder / INFO, "classes", "a graph of words", way_out)
+    names = (_ROOT, *(f"{kind}.fst" for kind in described["names"]))
+    paths = [folder / PIECES / name for name in names]
     for path in paths:
         if not path.is_file():
             raise GraphError(path, "a piece of the graph", "nothing", "compile the graph again")
@@ -295,22 +247,18 @@ def replace_names(
     with_tlg: bool,
     sources: Mapping[str, Path] | None = None,
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The graphs of a graph folder with other names in some classes, and what ``graph.yaml`` tells
-    of them.
-
-    It tells no source of the new names.
+    """The graphs of a folder with other names in some classes, and the new ``graph.yaml``.
 
     Args:
         folder: of :func:`compile_class_graph`'s graph.
-        lang: the language folder that it was compiled with.
-        names: for the classes that change.
-        with_tlg: whether to make the graph for Kaldi's decoders, too, which takes longer than all
-            the rest.
-        sources: files of ``names``, where they are such, for messages.
+        lang: the language folder of its compilation.
+        names: of the classes that change.
+        with_tlg: whether to make the graph for Kaldi's decoders, which takes longer than the rest.
+        sources: files of ``names``, for messages.
 
     Raises:
-        GraphError: a class that the graph does not have, another lexicon, or what
-            :func:`compile_class_graph` refuses.
+        GraphError: a class that the graph does not have, another lexicon, or an error of
+            :func:`compile_class_graph`.
     """
     laps = Laps()
     pieces, info = read_pieces(folder)
@@ -319,25 +267,15 @@ def replace_names(
     del described["pieces"]
     for kind in names:
         if kind not in pieces.names:
-            raise GraphError(
-                folder / INFO, f"one of the classes {' '.join(pieces.names)}", kind, "name one"
-            )
+            expected = f"one of the classes {' '.join(pieces.names)}"
+            raise GraphError(folder / INFO, expected, kind, "name one")
     was, now = info["sha256"]["lexicon.txt"], file_hash(lang.folder / "lexicon.txt")
     if was != now:
-        raise GraphError(
-            lang.folder / "lexicon.txt",
-            f"the lexicon of {folder}",
-            "another one",
-            "give the language folder that the graph was compiled with, or compile the graph again",
-        )
-    config = ClassGraphConfig(
-        info["ctc_topology"],
-        described["max_states"],
-        described["cut_history"],
-        described["max_class_states"],
-        described["unknown_names"],
-        described["unknown_min_tokens"],
-    )
+        way_out = "give the language folder of the graph, or compile the graph again"
+        raise GraphError(lang.folder / "lexicon.txt", f"that of {folder}", "another one", way_out)
+    names_of = [field.name for field in dataclasses.fields(ClassGraphConfig)][1:]
+    settings = {name: described[name] for name in names_of}
+    config = ClassGraphConfig(ctc_topology=info["ctc_topology"], **settings)
     delimiters = delimiters_of(lang, tuple(pieces.names), config.unknown_names)
     changed = {
         kind: names_piece(lang, sub, kind, delimiters, config, (sources or {}).get(kind))
@@ -345,14 +283,10 @@ def replace_names(
     }
     laps.lap("LG of the names")
     pieces = dataclasses.replace(pieces, names={**pieces.names, **changed})
-    graphs, more = join(
-        pieces, lang, config.ctc_topology, described, laps, place=folder, with_tlg=with_tlg
-    )
+    topology, places = config.ctc_topology, {"place": folder, "with_tlg": with_tlg}
+    graphs, more = join(pieces, lang, topology, described, laps, **places)
     for key in ("num_states", "num_arcs"):
         more[key] = {"G": info[key]["G"], **more[key]}
-    hashes = {
-        name: found
-        for name, found in info["sha256"].items()
-        if name.removesuffix(".txt") not in names
-    }
+    old = info["sha256"].items()
+    hashes = {name: digest for name, digest in old if name.removesuffix(".txt") not in names}
     return graphs, {**info, **more, "sha256": hashes}

@@ -1,9 +1,7 @@
-"""H o LG: the CTC topology before an LG without epsilons, as arrays.
+"""H o LG: the CTC topology composed with an LG without epsilons, as arrays.
 
-The states of the whole are pairs: a state of LG and the token whose frames are being read, or the
-blank. After an arc with token n LG is in a state q and the topology in n, so that only tokens of
-arcs into q, and the blank, are paired with q. What leaves a pair follows from the topology
-(:func:`privasr_k2.graph.tlg.ctc_topology`) without a search.
+A state is a pair: a state q of LG and the current token, or the blank. Only tokens of arcs into q
+are paired with q, so that arcs follow from :func:`privasr_k2.graph.tlg.ctc_topology` directly.
 """
 
 from __future__ import annotations
@@ -15,15 +13,13 @@ import numpy as np
 from privasr_k2.graph.epsilons import WordArcs
 from privasr_k2.ragged import rows_of, splits_of
 
-# Which pairs (q, n) have an arc with label l: all, those with n = l, those with n != l, those with
-# the blank.
 _AT_A_TIME = 400_000  # arcs
 _TABLE = 1 << 28  # a table of so many keys is made rather than a sorted list
+# Rules: which pairs (q, n) have an arc with label l: all, n = l, n != l, or n the blank.
 _ALL, _SAME, _OTHER, _BLANK = range(4)
 # The same by rule, whether n = l, and whether n is the blank.
-_KEPT = np.array(
-    [[[1, 1], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [0, 1]]], dtype=bool
-)
+_RULES = [[[1, 1], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [0, 1]]]
+_KEPT = np.array(_RULES, dtype=bool)
 
 
 def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
@@ -37,25 +33,18 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     end = LG.num_states - 1
     real = np.flatnonzero(LG.labels > 0)
     entered = LG.targets[real].astype(np.int64) * num_tokens + LG.labels[real]
-    pairs, place = _distinct(
-        np.concatenate([np.arange(end) * num_tokens, entered]), end * num_tokens
-    )
-    of_blank, into = place[:end], place[end:]
+    keys = np.concatenate([np.arange(end) * num_tokens, entered])
+    pairs, index = _distinct(keys, end * num_tokens)
+    of_blank, into = index[:end], index[end:]
     state, token = np.divmod(pairs, num_tokens)
     held = np.flatnonzero(token)
-    # What leaves a state q, whatever its pair: source q, label, target pair, rule, arc of LG or -1.
+    # What leaves a state q: source q, label, target pair, rule, arc of LG or -1.
     ends = np.flatnonzero(LG.labels < 0)
     always = _ALL if topology == "standard" else _BLANK
     rows = [
-        (np.arange(end), np.zeros(end), of_blank, always, -1),
+        (np.arange(end), 0, of_blank, always, -1),
         (state[held], token[held], held, _SAME, -1),
-        (
-            LG.sources[ends],
-            np.full(len(ends), num_tokens),
-            np.full(len(ends), len(pairs)),
-            always,
-            ends,
-        ),
+        (LG.sources[ends], num_tokens, len(pairs), always, ends),
     ]
     if topology == "standard":
         rows.append((LG.sources[real], LG.labels[real], into, _OTHER, real))
@@ -75,35 +64,30 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     num_words = np.append(np.diff(LG.splits), 0)[arcs]
     # Some pairs at a time, whose arrays stay in the processor's cache.
     edges = np.cumsum(np.diff(splits)[state])
-    cuts = np.searchsorted(
-        edges, np.arange(_AT_A_TIME, int(edges[-1]) if len(edges) else 0, _AT_A_TIME)
-    )
-    found = []
+    num_edges = int(edges[-1]) if len(edges) else 0
+    cuts = np.searchsorted(edges, np.arange(_AT_A_TIME, num_edges, _AT_A_TIME))
+    parts = []
     for first, last in itertools.pairwise([0, *cuts.tolist(), len(pairs)]):
         sizes, which = rows_of(splits, state[first:last])
         held_token = np.repeat(token[first:last], sizes)
-        kept = _KEPT[
-            rules[which],
-            (labels[which] == held_token).view(np.int8),
-            (held_token == 0).view(np.int8),
-        ]
+        same, blank = (labels[which] == held_token), (held_token == 0)
+        kept = _KEPT[rules[which], same.view(np.int8), blank.view(np.int8)]
         which = which[kept]
-        _, said = rows_of(LG.splits, arcs[which[num_words[which] > 0]])
-        found.append((
+        _, of_word = rows_of(LG.splits, arcs[which[num_words[which] > 0]])
+        parts.append((
             np.repeat(np.arange(first, last, dtype=np.int32), sizes)[kept],
-            targets[which], labels_out[which], scores[which], LG.words[said], num_words[which],
+            targets[which], labels_out[which], scores[which], LG.words[of_word], num_words[which],
         ))  # fmt: skip
-    *columns, words, counts = map(np.concatenate, zip(*found))
+    *columns, words, counts = map(np.concatenate, zip(*parts))
     return WordArcs(*columns, words, np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
 
 
 def _distinct(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Different keys, all below ``size``, sorted, and the place of each key among them."""
+    """Different keys, all below ``size``, sorted, and the index of each key among them."""
     if size > _TABLE:
-        found, place = np.unique(keys, return_inverse=True)
-        return found, place.reshape(-1)  # numpy 2.0 gives it another shape
+        return np.unique(keys, return_inverse=True)
     there = np.zeros(size, dtype=bool)
     there[keys] = True
-    found, rank = np.flatnonzero(there), np.empty(size, dtype=np.int32)
-    rank[found] = np.arange(len(found))
-    return found, rank[keys]
+    distinct, rank = np.flatnonzero(there), np.empty(size, dtype=np.int32)
+    rank[distinct] = np.arange(len(distinct))
+    return distinct, rank[keys]

@@ -1,22 +1,18 @@
 """Removal of epsilons from LG, for the best path of each sequence of labels and words.
 
-Every sequence of epsilon arcs is put together with the arc before it or the one behind it,
-whichever makes fewer arcs [Mohri 2002, which takes the one behind]. Of several sequences between
-two states the cheapest of each sequence of words stays, so that homophones that go on alike are all
-kept.
+A sequence of epsilon arcs is joined to the arc before it or the one behind it, whichever makes
+fewer arcs [Mohri 2002, with the one behind]. Between two states the cheapest one for each sequence
+of words stays, which keeps all homophones.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privasr_k2.graph.openfst import Fst
-from privasr_k2.ragged import rows_of, splits_of
+from privasr_k2.ragged import Columns, rows_of, splits_of
 
 _DEEPEST = 100  # epsilon arcs in a row; more are a circle
 
@@ -25,13 +21,12 @@ _DEEPEST = 100  # epsilon arcs in a row; more are a circle
 class WordArcs:
     """A arcs without epsilons, sorted by source and label; any number of words on each.
 
-    State 0 is the start, the last state the end, which arcs with the label -1 lead to; these come
-    last.
+    State 0 is the start, the last state the end; arcs into it have the label -1.
 
     Args:
         sources, targets, labels: (A,) int32.
         scores: (A,) float32, ln P.
-        words: the words of all arcs, int32; those of arc a are ``words[splits[a]:splits[a + 1]]``.
+        words: int32, of arc a: ``words[splits[a]:splits[a + 1]]``.
         splits: (A + 1,) int32.
     """
 
@@ -70,9 +65,9 @@ class _Strings:
         number = np.where(new, len(known) - 1 + np.cumsum(new), first)
         self._before = np.concatenate([self._before, every[new] >> 32])
         self._last = np.concatenate([self._last, every[new] & 0xFFFFFFFF])
-        made = strings.astype(np.int32)
-        made[speaking] = number[np.searchsorted(every, pairs)]
-        return made
+        numbers = strings.astype(np.int32)
+        numbers[speaking] = number[np.searchsorted(every, pairs)]
+        return numbers
 
     def table(self) -> tuple[np.ndarray, np.ndarray]:
         """The words of all strings and where each begins."""
@@ -84,20 +79,9 @@ class _Strings:
         return grid[grid > 0], np.concatenate([[0], np.cumsum(np.count_nonzero(grid, axis=1))])
 
 
-class _Columns:
-    """Arrays of one length, as the fields of a dataclass."""
-
-    def __getitem__(self, rows: np.ndarray) -> Self:
-        return type(self)(*(column[rows] for column in vars(self).values()))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts))))
-
-
 @dataclass(frozen=True, eq=False)
-class _Arcs(_Columns):
-    """Arcs on the way: each has a string of words before its own word and one behind it."""
+class _Arcs(Columns):
+    """Arcs with a string of words before their own word and one behind it."""
 
     sources: np.ndarray
     targets: np.ndarray
@@ -109,10 +93,8 @@ class _Arcs(_Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class _Ways(_Columns):
-    """Pairs of states with nothing but epsilons between them: the least cost for a string of
-    words.
-    """
+class _Ways(Columns):
+    """Pairs of states joined by epsilons: the least cost of each string of words."""
 
     sources: np.ndarray
     targets: np.ndarray
@@ -124,44 +106,32 @@ def remove_epsilons(fst: Fst) -> WordArcs:
     """Remove label 0; each sequence of labels keeps its costs and words.
 
     Args:
-        fst: labels above 0 and epsilons; no circle of epsilons. States that lead nowhere are left
-            out.
+        fst: labels of 0 or more, no cycle of epsilons; dead states are left out.
 
     Raises:
-        RuntimeError: a circle of epsilons, which is a defect.
+        RuntimeError: a cycle of epsilons, which is a defect.
     """
     arcs, strings, end = _sounding(fst), _Strings(), fst.num_states
     into, out = (np.bincount(ends, minlength=end + 1) for ends in (arcs.targets, arcs.sources))
     into[fst.start] = len(arcs.sources) + 1  # what leaves the start has nothing before it
     ways = _ways(fst, strings, into > 0, out > 0)
-    # A way from p to q goes with the arcs into p, which then go on to q, or with those out of q,
-    # which then leave p; with those, too, that have just been added.
+    # A way from p to q extends the arcs into p to q, or those out of q, added ones too, back to p.
     early = into[ways.sources] <= out[ways.targets]
     chosen = ways[early]
-    sizes, found = _matches(arcs.targets, chosen.sources, end)
-    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[found]
-    added = dataclasses.replace(
-        longer,
-        targets=chosen.targets[way],
-        costs=longer.costs + chosen.costs[way],
-        behind=chosen.strings[way],
-    )
+    sizes, matches = _matches(arcs.targets, chosen.sources, end)
+    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[matches]
+    costs, behind = longer.costs + chosen.costs[way], chosen.strings[way]
+    added = replace(longer, targets=chosen.targets[way], costs=costs, behind=behind)
     arcs, chosen = _Arcs.joined([arcs, added]), ways[~early]
-    sizes, found = _matches(arcs.sources, chosen.targets, end)
-    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[found]
-    added = dataclasses.replace(
-        longer,
-        sources=chosen.sources[way],
-        costs=longer.costs + chosen.costs[way],
-        before=chosen.strings[way],
-    )
+    sizes, matches = _matches(arcs.sources, chosen.targets, end)
+    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[matches]
+    costs, before = longer.costs + chosen.costs[way], chosen.strings[way]
+    added = replace(longer, sources=chosen.sources[way], costs=costs, before=before)
     return _with_words(_trimmed(_Arcs.joined([arcs, added]), fst.start, end), strings)
 
 
 def _sounding(fst: Fst) -> _Arcs:
-    """Arcs with a label, and one with the label -1 to a state of its own wherever the graph
-    ends.
-    """
+    """Arcs with a label, and one with the label -1 to a new state from each final state."""
     arcs, ending = np.flatnonzero(fst.ilabels), np.flatnonzero(np.isfinite(fst.finals))
     none = np.zeros(len(arcs) + len(ending), dtype=np.int32)
     return _Arcs(
@@ -176,15 +146,13 @@ def _sounding(fst: Fst) -> _Arcs:
 
 
 def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> _Ways:
-    """All ways from states that ``begins`` tells to states that ``ends`` tells."""
+    """All ways between the states of two masks."""
     silent = np.flatnonzero(fst.ilabels == 0)
     sources, targets, words = fst.sources[silent], fst.targets[silent], fst.olabels[silent]
     costs, splits = fst.costs[silent].astype(np.float64), splits_of(sources, fst.num_states)
     first = np.flatnonzero(begins[sources])
-    level = _Ways(
-        sources[first].astype(np.int32), targets[first], costs[first],
-        strings.longer(np.zeros(len(first), np.int32), words[first]),
-    )  # fmt: skip
+    spoken = strings.longer(np.zeros(len(first), np.int32), words[first])
+    level = _Ways(sources[first].astype(np.int32), targets[first], costs[first], spoken)
     levels = []
     while len(level.sources):
         if len(levels) == _DEEPEST:
@@ -192,12 +160,10 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
         levels.append(level[ends[level.targets]])
         sizes, arc = rows_of(splits, level.targets)
         way = np.repeat(np.arange(len(sizes)), sizes)
-        level = _Ways(
-            level.sources[way], targets[arc], level.costs[way] + costs[arc],
-            strings.longer(level.strings[way], words[arc]),
-        )  # fmt: skip
-    found = _Ways.joined([*levels, level])
-    pairs = found.sources * np.int64(fst.num_states) + found.targets
+        spoken = strings.longer(level.strings[way], words[arc])
+        level = _Ways(level.sources[way], targets[arc], level.costs[way] + costs[arc], spoken)
+    ways = _Ways.joined([*levels, level])
+    pairs = ways.sources * np.int64(fst.num_states) + ways.targets
     order = np.argsort(pairs, kind="stable")
     same = np.diff(pairs[order]) == 0
     several = np.zeros(len(order), dtype=bool)
@@ -205,32 +171,28 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
     several[:-1] |= same
     # Most pairs have one way, and need no further order.
     some = order[several]
-    some = some[np.lexsort((found.costs[some], found.strings[some], pairs[some]))]
+    some = some[np.lexsort((ways.costs[some], ways.strings[some], pairs[some]))]
     best = np.ones(len(some), dtype=bool)
-    best[1:] = (np.diff(pairs[some]) != 0) | (np.diff(found.strings[some]) != 0)
-    return found[np.concatenate([order[~several], some[best]])]
+    best[1:] = (np.diff(pairs[some]) != 0) | (np.diff(ways.strings[some]) != 0)
+    return ways[np.concatenate([order[~several], some[best]])]
 
 
 def _matches(values: np.ndarray, wanted: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each of ``wanted`` how many ``values`` (at most ``count``) equal it, and which, in
-    turn.
-    """
+    """For each of ``wanted`` the number of equal ``values`` (<= ``count``), and their indices."""
     sought = np.zeros(count + 1, dtype=bool)
     sought[wanted] = True
     places = np.flatnonzero(sought[values])
     places = places[np.argsort(values[places], kind="stable")]
-    sizes, found = rows_of(splits_of(values[places], count + 1), wanted)
-    return sizes, places[found]
+    sizes, rows = rows_of(splits_of(values[places], count + 1), wanted)
+    return sizes, places[rows]
 
 
 def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
-    """Sorted, without states that nothing leaves or that the start does not reach; the start is
-    number 0.
-    """
+    """Sorted, without dead and unreachable states; the start is number 0."""
     if start:
         number = np.arange(end + 1, dtype=np.int32)
         number[[0, start]] = number[[start, 0]]
-        arcs = dataclasses.replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
+        arcs = replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
     rows = np.arange(len(arcs.sources))
     while True:
         leads = np.zeros(end + 1, dtype=bool)
@@ -252,12 +214,11 @@ def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
     kept = reached[arcs.sources]
     arcs = arcs if kept.all() else arcs[kept]
     number = (np.cumsum(reached) - 1).astype(np.int32)
-    return dataclasses.replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
+    return replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
 
 
 def _with_words(arcs: _Arcs, strings: _Strings) -> WordArcs:
-    """With the words of each arc in a row."""
-    said, starts = strings.table()
+    spoken, starts = strings.table()
     lengths = np.diff(starts)
     before, own = lengths[arcs.before], arcs.word > 0
     splits = np.concatenate([[0], np.cumsum(before + own + lengths[arcs.behind])])
@@ -266,10 +227,8 @@ def _with_words(arcs: _Arcs, strings: _Strings) -> WordArcs:
         speaking = np.flatnonzero(of_arc)
         sizes, places = rows_of(starts, of_arc[speaking])
         shift = np.repeat(first[speaking] - starts[of_arc[speaking]], sizes)
-        words[places + shift] = said[places]
+        words[places + shift] = spoken[places]
     speaking = np.flatnonzero(own)
     words[splits[speaking] + before[speaking]] = arcs.word[speaking]
-    return WordArcs(
-        arcs.sources, arcs.targets, arcs.labels, (-arcs.costs).astype(np.float32), words,
-        splits.astype(np.int32),
-    )  # fmt: skip
+    scores, splits = (-arcs.costs).astype(np.float32), splits.astype(np.int32)
+    return WordArcs(arcs.sources, arcs.targets, arcs.labels, scores, words, splits)

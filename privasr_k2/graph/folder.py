@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from privasr_k2.errors import GraphError
 from privasr_k2.fileio import read_yaml
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.lang import check_same_tokens, read_symbols
 
 TOPOLOGIES = ("standard", "modified")
@@ -16,36 +18,32 @@ INFO = "graph.yaml"
 _AGAIN = "compile the graph again"
 
 
-@dataclass(frozen=True)
-class FolderParts:
-    """The symbols of a graph folder and what ``graph.yaml`` says."""
+@dataclass(frozen=True, eq=False)
+class GraphFolder:
+    """The symbols of a graph folder; the base of decoding graphs.
 
+    Args:
+        tokens: the C outputs that an acoustic model must have.
+        words: by their numbers, delimiters included.
+        info: content of ``graph.yaml``.
+    """
+
+    folder: Path
     tokens: tuple[str, ...]
     words: tuple[str, ...]
     info: dict[str, Any]
 
-
-class GraphLike(Protocol):
-    """Interface of a decoding graph."""
-
-    @property
-    def folder(self) -> Path:
-        """Path of the graph folder."""
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """The C outputs that an acoustic model must have."""
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """Content of ``graph.yaml``."""
+    @cached_property
+    def delimiters(self) -> ClassDelimiters:
+        """Words that are delimiters."""
+        return ClassDelimiters.of_graph(self.words, self.info, self.folder)
 
 
-def read_folder(folder: Path) -> FolderParts:
+def read_folder(folder: Path) -> GraphFolder:
     """The symbols and ``graph.yaml`` of a graph folder.
 
     Raises:
-        GraphError: no topology that is known, or another number of tokens than ``tokens.txt``.
+        GraphError: an unknown topology, or another number of tokens than ``tokens.txt``.
     """
     path = folder / INFO
     info = read_yaml(path)
@@ -55,13 +53,11 @@ def read_folder(folder: Path) -> FolderParts:
     if info.get("num_tokens") != len(tokens):
         expected = f"num_tokens: {len(tokens)}, as in tokens.txt"
         raise GraphError(path, expected, repr(info.get("num_tokens")), _AGAIN)
-    return FolderParts(tokens, words, info)
+    return GraphFolder(folder, tokens, words, info)
 
 
 def check_size(path: Path, info: dict[str, Any], *, num_states: int, num_arcs: int) -> None:
-    """Refuse a graph that ``graph.yaml`` does not describe, because it was compiled another time.
-
-    Its CTC topology would then be unknown.
+    """Refuse a graph of another compilation than ``graph.yaml``: its CTC topology is unknown.
 
     Raises:
         GraphError: other numbers of states or arcs.
@@ -69,21 +65,15 @@ def check_size(path: Path, info: dict[str, Any], *, num_states: int, num_arcs: i
     name = path.stem
     noted = [info.get(key, {}).get(name) for key in ("num_states", "num_arcs")]
     if noted != [num_states, num_arcs]:
-        raise GraphError(
-            path,
-            f"the {name} of {INFO}, with {noted[0]} states and {noted[1]} arcs",
-            f"{num_states} states and {num_arcs} arcs: from another compilation, or another CTC"
-            " topology",
-            _AGAIN,
-        )
+        expected = f"the {name} of {INFO}, with {noted[0]} states and {noted[1]} arcs"
+        found = f"{num_states} and {num_arcs}: another compilation, or another CTC topology"
+        raise GraphError(path, expected, found, _AGAIN)
 
 
 def check_labels(
     path: Path, *, largest_token: int, num_tokens: int, largest_word: int, num_words: int
 ) -> None:
-    """Refuse labels that are no token or no word.
-
-    k2 does not notice labels that the network lacks: it reads other memory.
+    """Refuse labels beyond tokens or words, for which k2 would read foreign memory.
 
     Raises:
         GraphError: the largest label is too large.
@@ -95,37 +85,24 @@ def check_labels(
 
 
 def check_outputs(
-    graph: GraphLike,
+    graph: GraphFolder,
     num_tokens: int,
     tokens: Sequence[str] | None,
     topology: str | None,
     model: Path,
 ) -> None:
-    """Refuse an acoustic model that the graph was not made for.
-
-    Args:
-        graph: the graph.
-        num_tokens: outputs of the model.
-        tokens: their names; ``None`` where they are unknown.
-        topology: the CTC topology that the model's training summed over; ``None`` where it is
-            unknown.
-        model: its folder, for the message.
+    """Refuse an acoustic model that the graph was not made for; ``None`` stands for unknown.
 
     Raises:
-        GraphError: another number of outputs, other tokens, or another topology.
+        GraphError: another number of outputs, other tokens, or another CTC topology.
     """
     if num_tokens != len(graph.tokens):
-        raise GraphError(
-            f"{model} and {graph.folder}",
-            f"{len(graph.tokens)} outputs, as many as the graph has tokens",
-            str(num_tokens),
-            "train the model and compile the graph with the same lang folder",
-        )
+        expected = f"{len(graph.tokens)} outputs, as many as the graph has tokens"
+        way_out = "train the model and compile the graph with the same lang folder"
+        raise GraphError(f"{model} and {graph.folder}", expected, str(num_tokens), way_out)
     check_same_tokens(tokens, graph.tokens, model=model, graph=graph.folder)
     if topology not in (None, graph.info["ctc_topology"]):
-        raise GraphError(
-            f"{model} and {graph.folder}",
-            f"a graph of the {topology} CTC topology, which the model was trained with",
-            f"ctc_topology: {graph.info['ctc_topology']} in {INFO}",
-            f"compile the graph with ctc_topology={topology}",
-        )
+        expected = f"a graph of the {topology} CTC topology, which the model was trained with"
+        found = f"ctc_topology: {graph.info['ctc_topology']} in {INFO}"
+        way_out = f"compile the graph with ctc_topology={topology}"
+        raise GraphError(f"{model} and {graph.folder}", expected, found, way_out)

@@ -1,8 +1,6 @@
-"""Pronunciations of words that no lexicon has: espeak-ng's phonemes, mapped to the 39 phones of
-CMUdict.
+"""Pronunciations from espeak-ng's phonemes, mapped to the 39 phones of CMUdict.
 
-espeak-ng is a separate program under its own licence (GPL); it is only asked, through its C
-interface.
+espeak-ng is a separate program under the GPL, called through its C interface.
 """
 
 from __future__ import annotations
@@ -56,14 +54,11 @@ def arpabet_of_ipa(ipa: str) -> tuple[str, ...]:
 
 
 def espeak_pronunciations(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The phones of each word, by espeak-ng; words that it cannot say in English are left out.
-
-    About 30,000 words a second.
-    """
+    """The phones of each word, by espeak-ng; words that are not English to it are left out."""
     say = _espeak()
     # Of other scripts espeak-ng reads the letters' names ("Chinese letter").
-    said = ((word, arpabet_of_ipa(say(word))) for word in words if _LATIN.fullmatch(word))
-    return {word: phones for word, phones in said if phones}
+    spoken = ((word, arpabet_of_ipa(say(word))) for word in words if _LATIN.fullmatch(word))
+    return {word: phones for word, phones in spoken if phones}
 
 
 @lru_cache(maxsize=1)
@@ -72,30 +67,20 @@ def _espeak() -> Callable[[str], str]:
     try:
         import espeakng_loader
     except ImportError as error:
-        raise ConfigError(
-            "g2p=espeak",
-            "the package espeakng-loader",
-            "it is not installed",
-            "install it, or give a lexicon with every word and --set g2p=none",
-        ) from error
+        way_out = "install it, or give a lexicon with every word and --set g2p=none"
+        raise ConfigError("g2p=espeak", "espeakng-loader", "no such package", way_out) from error
     library = ctypes.CDLL(espeakng_loader.get_library_path())
     # espeak-ng cuts the path of its data at 160 bytes.
     folder = tempfile.mkdtemp(prefix="espeak")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     data = Path(folder) / "espeak-ng-data"
     data.symlink_to(Path(espeakng_loader.get_data_path()).resolve())
-    synchronous, dont_exit = (
-        2,
-        0x8000,
-    )  # no sound device is opened; a missing voice does not end the process
+    # No sound device is opened; a missing voice does not end the process.
+    synchronous, dont_exit = 2, 0x8000
     rate = library.espeak_Initialize(synchronous, 0, str(data).encode(), dont_exit)
     if rate < 0 or library.espeak_SetVoiceByName(b"en-us") != 0:
-        raise ConfigError(
-            "g2p=espeak",
-            "espeak-ng with its voice en-us",
-            "it did not start",
-            "reinstall espeakng-loader",
-        )
+        expected = "espeak-ng with its voice en-us"
+        raise ConfigError("g2p=espeak", expected, "it did not start", "reinstall espeakng-loader")
     translate = library.espeak_TextToPhonemes
     translate.restype = ctypes.c_char_p
     translate.argtypes = [ctypes.POINTER(ctypes.c_char_p), ctypes.c_int, ctypes.c_int]

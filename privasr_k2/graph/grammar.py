@@ -17,10 +17,9 @@ class Grammar:
     """An acceptor; ``costs`` are -ln P. State 0 is the start.
 
     Args:
-        sources, targets, labels, costs: (A,) the arcs. The label of a back-off arc is the back-off
-            symbol.
-        finals: (S,) the cost of ending in each state, inf where that cannot be.
-        num_words: how many of the model's words are in the graph.
+        sources, targets, labels, costs: (A,) the arcs; back-off arcs have the back-off symbol.
+        finals: (S,) the cost of ending in each state, inf for none.
+        num_words: the model's words in the graph.
     """
 
     sources: np.ndarray
@@ -34,18 +33,15 @@ class Grammar:
         """The acceptor in OpenFst's text format, start state first."""
         first_arcs = self.sources == 0
         order = np.concatenate([np.flatnonzero(first_arcs), np.flatnonzero(~first_arcs)])
-        arcs = zip(
-            *(a[order].tolist() for a in (self.sources, self.targets, self.labels, self.costs))
-        )
+        columns = (self.sources, self.targets, self.labels, self.costs)
+        arcs = zip(*(column[order].tolist() for column in columns))
         lines = [
             f"{source} {target} {label} {label} {cost:.7g}\n"
             for source, target, label, cost in arcs
         ]
         ending = np.flatnonzero(np.isfinite(self.finals))
-        lines += [
-            f"{state} {cost:.7g}\n"
-            for state, cost in zip(ending.tolist(), self.finals[ending].tolist())
-        ]
+        finals = zip(ending.tolist(), self.finals[ending].tolist())
+        lines += [f"{state} {cost:.7g}\n" for state, cost in finals]
         return "".join(lines)
 
 
@@ -54,11 +50,10 @@ def grammar(
 ) -> Grammar:
     """A model as an acceptor: a state for each history, an arc for each n-gram and each back-off.
 
-    N-grams with a word that is not in ``word_ids`` (``<unk>`` among them) are left out: they could
-    never be recognized. Their probability is not given to the others.
+    N-grams with a word that is not in ``word_ids`` (``<unk>`` among them) are left out; their
+    probability is not given to the others.
 
     Args:
-        model: the n-gram model.
         word_ids: number of each word in ``words.txt``.
         backoff_label: the number of ``#0``.
         place: the model's file, for error messages.
@@ -71,21 +66,16 @@ def grammar(
     labels_of[[bos, eos]] = -1
     num_words = int(np.count_nonzero(labels_of >= 0))
     if not num_words:
-        raise GraphError(
-            place,
-            "words of words.txt",
-            f"none of its {len(model.words)} words",
-            "estimate it with this lang folder",
-        )
+        found = f"none of its {len(model.words)} words"
+        raise GraphError(place, "words of words.txt", found, "estimate it with this lang folder")
     parents, words = model.parents, model.last_words
     predicts = (labels_of[words] >= 0) | (words == eos)
     speakable = np.ones(len(parents) + 1, dtype=bool)  # nodes that a decoder can come to
     speakable[1 : len(model.words) + 1] = labels_of >= 0
     speakable[bos + 1] = True
     for rows in model.rows_of_orders()[1:]:
-        speakable[rows.start + 1 : rows.stop + 1] = speakable[parents[rows]] & (
-            labels_of[words[rows]] >= 0
-        )
+        known = labels_of[words[rows]] >= 0
+        speakable[rows.start + 1 : rows.stop + 1] = speakable[parents[rows]] & known
     used = predicts & speakable[parents] & (model.log10_probs > -98.0)
     is_state = _states(model, speakable, parents[used])
     state_of = np.cumsum(is_state) - 1
@@ -105,16 +95,13 @@ def grammar(
     sources = state_of[np.concatenate([parents[arcs], backing])]
     targets = state_of[np.concatenate([nearest[arcs + 1], nearest[model.suffixes[backing]]])]
     labels = np.concatenate([labels_of[words[arcs]], np.full(len(backing), backoff_label)])
-    costs = -math.log(10) * np.concatenate(
-        [model.log10_probs[arcs], model.log10_backoffs[backing - 1]]
-    )
+    log10_probs = [model.log10_probs[arcs], model.log10_backoffs[backing - 1]]
+    costs = -math.log(10) * np.concatenate(log10_probs)
     return Grammar(sources, targets, labels, costs, finals, num_words)
 
 
 def _states(model: Arpa, speakable: np.ndarray, histories: np.ndarray) -> np.ndarray:
-    """(n + 1,) the nodes that need a state: they have arcs, or a back-off weight; the root
-    always.
-    """
+    """(n + 1,) the nodes that need a state: the root, and those with arcs or a back-off weight."""
     is_state = np.zeros(len(model.keys) + 1, dtype=bool)
     is_state[histories] = True
     is_state[1:] |= model.log10_backoffs != 0

@@ -1,12 +1,9 @@
 """HLG: CTC topology, lexicon and grammar as one graph for :mod:`privasr_k2.decoding.first_pass`.
 
-``LG = minimize(determinize(L o G))`` in the tropical semiring, so the best path of the graph is the
-best path of the grammar; the disambiguation symbols then become epsilons and are removed, because
-k2's search against acoustic scores takes label 0 for the blank; ``HLG = H o LG`` [Mohri et al.
-2002; Miao et al. 2015]. Both are done on arrays (:mod:`privasr_k2.graph.epsilons`,
-:mod:`privasr_k2.graph.ctc_compose`), in half of k2's time; k2's removal of epsilons also loses all
-but the likeliest of homophones that go on alike. From the same LG comes the TLG of
-:mod:`privasr_k2.graph.tlg`, for the other search.
+``LG = minimize(determinize(L o G))`` in the tropical semiring; its disambiguation symbols become
+epsilons and are removed, because k2's search takes label 0 for the blank; ``HLG = H o LG``
+[Mohri et al. 2002; Miao et al. 2015]. Both steps work on arrays (:mod:`privasr_k2.graph.epsilons`,
+:mod:`privasr_k2.graph.ctc_compose`); k2's epsilon removal would lose all but the best homophone.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +26,14 @@ from privasr_k2.graph import tlg
 from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.ctc_compose import compose_ctc
 from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
-from privasr_k2.graph.folder import INFO, TOPOLOGIES, check_labels, check_size, read_folder
+from privasr_k2.graph.folder import (
+    INFO,
+    TOPOLOGIES,
+    GraphFolder,
+    check_labels,
+    check_size,
+    read_folder,
+)
 from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.lang import Lang, symbols_text
 from privasr_k2.graph.openfst import Fst
@@ -55,9 +58,8 @@ class GraphConfig(Checked):
     """Settings of HLG; defaults in ``conf/common.yaml#graph``.
 
     Args:
-        ctc_topology: ``standard`` (a blank is needed between two equal tokens) or ``modified``
-            (fewer arcs).
-        max_states: the determinized LG may have so many states.
+        ctc_topology: ``standard`` (blank between equal tokens) or ``modified`` (fewer arcs).
+        max_states: bound on the states of the determinized LG.
     """
 
     ctc_topology: Annotated[str, one_of(*TOPOLOGIES)]
@@ -70,10 +72,9 @@ class Compiled:
 
     Args:
         HLG: for k2, with delimiters among its words.
-        TLG: for Kaldi's decoders; None where it was not asked for.
+        TLG: for Kaldi's decoders, if made.
         words: by their numbers, delimiters included.
-        pieces: the LG of a class LM in pieces, by the names of files in ``class_pieces``; else
-            none.
+        pieces: the pieces of a class LM's LG, by the names of files in ``class_pieces``.
     """
 
     HLG: WordArcs
@@ -83,40 +84,26 @@ class Compiled:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
-    """A decoding graph with its symbols.
+class Graph(GraphFolder):
+    """A decoding graph for k2 with its symbols.
 
     Args:
-        folder: where it stands.
-        HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log, one an
-            arc); in a graph with classes also ragged ``symbols``, the words with the delimiters
-            between them.
-        tokens: the C outputs that an acoustic model must have.
-        words: the words by their numbers, delimiters included.
-        info: what ``graph.yaml`` says.
+        HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log); with
+            classes also ragged ``symbols``, words and delimiters.
     """
 
-    folder: Path
     HLG: k2.Fsa
-    tokens: tuple[str, ...]
-    words: tuple[str, ...]
-    info: dict[str, Any]
-
-    @cached_property
-    def delimiters(self) -> ClassDelimiters:
-        """Words that are delimiters."""
-        return ClassDelimiters.of_graph(self.words, self.info, self.folder)
 
 
 class Laps:
-    """A clock that keeps and logs the seconds of each step."""
+    """A clock of steps."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._clock = time.perf_counter()
 
     def lap(self, name: str) -> None:
-        """A step that ends now."""
+        """Note and log the seconds of the step that ends now."""
         now = time.perf_counter()
         self.seconds[name], self._clock = round(now - self._clock, 2), now
         log.info("%s: %.1f s", name, self.seconds[name])
@@ -125,8 +112,8 @@ class Laps:
 def lexicon_openfst(lang: Lang) -> tuple[str, int]:
     """L with disambiguation symbols in OpenFst's text format, and the number of those symbols.
 
-    Symbol C lets the back-off symbol of the grammar pass; symbols C+1, C+2, ... end the
-    pronunciations that several words share, or that begin a longer one.
+    Symbol C passes the grammar's back-off symbol; symbols C+1, C+2, ... end pronunciations that
+    several words share or that begin a longer one.
     """
     token_ids, word_ids = lang.token_ids, lang.word_ids
     entries = [
@@ -163,15 +150,13 @@ def compose_lexicon_and_grammar(
     delimiters: ClassDelimiters | None = None,
     unknown: Grammar | None = None,
 ) -> kaldifst.StdVectorFst:
-    """LG, determinized and minimized, its disambiguation symbols still there.
+    """LG, determinized and minimized, with its disambiguation symbols.
 
     Args:
-        lang: the lexicon.
-        G: over its words and the delimiters behind them, which get labels of their own.
+        G: over words and the delimiters behind them.
         max_states: before minimization.
-        delimiters: those of the graph; none where there are no classes.
-        unknown: how ``<unk>`` sounds, the word in front of the delimiters; without it there is no
-            such word.
+        delimiters: of a graph with classes.
+        unknown: the loop of ``<unk>``, the word in front of the delimiters, if there is one.
 
     Raises:
         GraphError: nothing is left, or the graph grows beyond ``max_states``.
@@ -181,40 +166,27 @@ def compose_lexicon_and_grammar(
     lexicon_text, num_disambig = lexicon_openfst(lang)
     first = lang.num_tokens + num_disambig
     num_delimiters = len(delimiters.symbols) if delimiters else 0
-    loops = (
-        "".join(f"0 0 {first + n} {delimiters.first + n}\n" for n in range(num_delimiters))
-        if delimiters
-        else ""
-    )
+    numbers = range(num_delimiters) if delimiters else ()
+    loops = "".join(f"0 0 {first + n} {delimiters.first + n}\n" for n in numbers)
     lexicon_text = loops + lexicon_text
     if unknown is not None:
-        enter, beyond = (
-            first + num_delimiters,
-            lexicon_text.count("\n"),
-        )  # a line makes at most one state
-        lexicon_text += lexicon_entry(
-            unknown, first_state=beyond, enter=enter, leave=enter + 1, word=len(lang.words)
-        )
+        # A line makes at most one state.
+        enter, beyond = first + num_delimiters, lexicon_text.count("\n")
+        states = {"first_state": beyond, "enter": enter, "leave": enter + 1}
+        lexicon_text += lexicon_entry(unknown, **states, word=len(lang.words))
     lexicon, acceptor = kaldifst.compile(lexicon_text), kaldifst.compile(G.to_openfst())
     kaldifst.arcsort(lexicon, "olabel")
     kaldifst.arcsort(acceptor, "ilabel")
     LG = kaldifst.compose(lexicon, acceptor)
     if not LG.num_states:
-        raise GraphError(
-            lang.folder,
-            "a grammar over the lexicon's words",
-            "no path in L o G",
-            "use one lang folder",
-        )
+        expected = "a grammar over the lexicon's words"
+        raise GraphError(lang.folder, expected, "no path in L o G", "use one lang folder")
     try:
         kaldifst.determinize_star(LG, max_states=max_states)
     except RuntimeError as error:
-        raise GraphError(
-            lang.folder,
-            f"at most {max_states} states in LG",
-            str(error).strip().split("[E] ")[-1],
-            "prune the language model to fewer n-grams, or raise max_states in graph.yaml",
-        ) from error
+        expected, found = f"at most {max_states} states in LG", str(error).split("[E] ")[-1].strip()
+        way_out = "prune the language model to fewer n-grams, or raise max_states in graph.yaml"
+        raise GraphError(lang.folder, expected, found, way_out) from error
     kaldifst.minimize_encoded(LG, delta=_QUANTUM)
     return LG
 
@@ -222,33 +194,34 @@ def compose_lexicon_and_grammar(
 def compile_graph(
     lang: Lang, model: Arpa, config: GraphConfig, *, model_path: Path
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The graphs, and what is worth knowing of them: topology, sizes, seconds of each step."""
+    """The graphs, and the content of ``graph.yaml``: topology, sizes, seconds of each step."""
     laps = Laps()
     G = grammar(model, lang.word_ids, backoff_label=len(lang.words) - 1, place=model_path)
     laps.lap("G")
     LG = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states))
     laps.lap("LG")
     graphs, more = finished(LG, lang, config.ctc_topology, laps, place=model_path)
-    info = {
+    more["num_states"] = {"G": len(G.finals), **more["num_states"]}
+    more["num_arcs"] = {"G": len(G.sources), **more["num_arcs"]}
+    return graphs, {**about(lang, G, model, config), **more}
+
+
+def about(lang: Lang, G: Grammar, model: Arpa, config: GraphConfig) -> dict[str, Any]:
+    """What ``graph.yaml`` tells of topology, lexicon and language model."""
+    return {
         "ctc_topology": config.ctc_topology,
         "num_tokens": lang.num_tokens,
         "num_words": G.num_words,
         "words_without_ngram": len(lang.word_ids) - G.num_words,
         "lm_order": model.order,
         "num_ngrams": list(model.counts),
-        "num_states": {"G": len(G.finals), **more["num_states"]},
-        "num_arcs": {"G": len(G.sources), **more["num_arcs"]},
-        "seconds": more["seconds"],
     }
-    return graphs, info
 
 
 def finished(
     LG: Fst, lang: Lang, topology: str, laps: Laps, *, place: str | Path, with_tlg: bool = True
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Both graphs of an LG with disambiguation symbols; ``num_states``, ``num_arcs`` and
-    ``seconds``.
-    """
+    """Both graphs of an LG with disambiguation symbols; their sizes and the seconds of steps."""
     LG = tlg.silenced(LG, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
     TLG = None
     if with_tlg:
@@ -257,9 +230,7 @@ def finished(
     plain = remove_epsilons(LG)
     laps.lap("LG without epsilons")
     if not plain.num_arcs:
-        raise GraphError(
-            place, "a graph with a path", "an empty one", "use one lang folder for both"
-        )
+        raise GraphError(place, "a graph with a path", "an empty one", "use one lang folder")
     HLG = compose_ctc(plain, lang.num_tokens, topology)
     laps.lap("HLG")
     sizes = {
@@ -272,9 +243,7 @@ def finished(
 
 
 def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path) -> None:
-    """Write ``HLG.safetensors``, ``TLG.fst``, ``graph.yaml``, symbols and pieces, all or
-    nothing.
-    """
+    """Write a graph folder with symbols, ``graph.yaml`` and pieces, all or nothing."""
     from safetensors.numpy import save_file
 
     HLG = graphs.HLG
@@ -314,23 +283,18 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     path = folder / "HLG.safetensors"
     if not path.is_file():
         foreign = (folder / "HLG.pt").exists()
-        raise GraphError(
-            path,
-            "a graph",
-            "HLG.pt, a pickle, which is not opened" if foreign else "nothing",
-            "make it with bin.compile_graph from the lang folder and the ARPA file it came from",
-        )
+        foreign = (folder / "HLG.pt").exists()
+        found = "HLG.pt, a pickle, which is not opened" if foreign else "nothing"
+        raise GraphError(path, "a graph", found, "make it with bin.compile_graph")
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise GraphError(
-            path, "a whole safetensors file", str(error), "compile the graph again"
-        ) from error
+        expected, way_out = "a whole safetensors file", "compile the graph again"
+        raise GraphError(path, expected, str(error), way_out) from error
     wanted = {"arcs", "scores", "aux_values", "aux_row_splits"}
     if set(tensors) != wanted:
-        raise GraphError(
-            path, f"tensors {sorted(wanted)}", str(sorted(tensors)), "compile the graph again"
-        )
+        expected, found = f"tensors {sorted(wanted)}", str(sorted(tensors))
+        raise GraphError(path, expected, found, "compile the graph again")
     parts = read_folder(folder)
     check_labels(
         path,
@@ -343,19 +307,15 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     check_size(path, parts.info, num_states=num_states, num_arcs=len(tensors["arcs"]))
     scores = tensors["scores"]
     arcs = torch.cat([tensors["arcs"], scores.view(torch.int32).unsqueeze(1)], dim=1)
-    delimiters = ClassDelimiters.of_graph(parts.words, parts.info, folder)
+    delimiters = parts.delimiters
     values, splits = tensors["aux_values"], tensors["aux_row_splits"]
-    HLG = k2.Fsa(
-        arcs,
-        aux_labels=_ragged(
-            *map(torch.from_numpy, delimiters.words_only(values.numpy(), splits.numpy()))
-        ),
-    )
+    words = map(torch.from_numpy, delimiters.words_only(values.numpy(), splits.numpy()))
+    HLG = k2.Fsa(arcs, aux_labels=_ragged(*words))
     if delimiters.classes:
         HLG.symbols = _ragged(values, splits)
     HLG = HLG.to(device)
     HLG.lm_scores = HLG.scores.clone()
-    return Graph(folder, HLG, parts.tokens, parts.words, parts.info)
+    return Graph(folder, parts.tokens, parts.words, parts.info, HLG)
 
 
 def _ragged(values: torch.Tensor, splits: torch.Tensor) -> k2.RaggedTensor:

@@ -1,6 +1,4 @@
-"""The language folder: the tokens an acoustic model outputs, the words, and how they are
-spelled.
-"""
+"""The language folder: the tokens of an acoustic model, the words, and their spellings."""
 
 from __future__ import annotations
 
@@ -21,13 +19,10 @@ class Lang:
     """Content of a language folder.
 
     Args:
-        folder: where it stands.
         tokens: the C outputs of an acoustic model; token 0 is the blank.
-        words: the words, numbered from 0 (``<eps>``) to the last (``#0``, the back-off symbol).
-        pronunciations: the entries of the lexicon in its order, a word once for every variant.
-        dev_pronunciations: of words that only dev has. They serve as targets of the loss on dev,
-            whose course chooses checkpoints; no graph holds them, so that they cannot be
-            recognized.
+        words: numbered from 0 (``<eps>``) to the last (``#0``, the back-off symbol).
+        pronunciations: the entries of the lexicon in its order, one for each variant.
+        dev_pronunciations: of words that only dev has: targets of the loss on dev, in no graph.
     """
 
     folder: Path
@@ -69,12 +64,8 @@ class Lang:
         tokens: list[int] = []
         for word in text.split():
             if word not in self.first_pronunciations:
-                raise DataError(
-                    self.folder / "lexicon.txt",
-                    f"the word {word!r}",
-                    "no such entry",
-                    "prepare the lang folder again",
-                )
+                place, way_out = self.folder / "lexicon.txt", "prepare the lang folder again"
+                raise DataError(place, f"the word {word!r}", "no such entry", way_out)
             tokens.extend(self.first_pronunciations[word])
         return tokens
 
@@ -84,39 +75,31 @@ def load_lang(folder: str | Path) -> Lang:
 
     Raises:
         GraphError: a missing first or last symbol, or a lexicon with unknown words or tokens.
-        DataError: a line of another shape, or text that is not UTF-8.
+        DataError: a malformed line, or text that is not UTF-8.
     """
     folder = Path(folder)
     tokens = read_symbols(folder / "tokens.txt")
     words = read_symbols(folder / "words.txt")
     if tokens[0] != BLANK:
-        raise GraphError(
-            folder / "tokens.txt", f"{BLANK} as number 0", repr(tokens[0]), "prepare it again"
-        )
+        expected = f"{BLANK} as number 0"
+        raise GraphError(folder / "tokens.txt", expected, repr(tokens[0]), "prepare it again")
     if words[0] != EPSILON or words[-1] != BACKOFF:
-        raise GraphError(
-            folder / "words.txt",
-            f"{EPSILON} first and {BACKOFF} last",
-            f"{words[0]!r} and {words[-1]!r}",
-            "prepare it again",
-        )
+        expected, found = f"{EPSILON} first and {BACKOFF} last", f"{words[0]!r} and {words[-1]!r}"
+        raise GraphError(folder / "words.txt", expected, found, "prepare it again")
     known_tokens, known_words = set(tokens[1:]), set(words[1:-1])
     entries = []
     for number, word, spelled in read_lexicon(folder / "lexicon.txt"):
         unknown = [token for token in spelled if token not in known_tokens]
         if unknown or word not in known_words:
-            raise GraphError(
-                f"{folder / 'lexicon.txt'}:{number}",
-                "a word of words.txt and tokens of tokens.txt",
-                repr(unknown[0] if unknown else word),
-                "prepare the lang folder again",
-            )
+            place = f"{folder / 'lexicon.txt'}:{number}"
+            found = repr(unknown[0] if unknown else word)
+            expected = "a word of words.txt and tokens of tokens.txt"
+            raise GraphError(place, expected, found, "prepare the lang folder again")
         entries.append((word, spelled))
     dev_lexicon = folder / "dev_lexicon.txt"
     of_dev = read_lexicon(dev_lexicon) if dev_lexicon.exists() else []
-    return Lang(
-        folder, tokens, words, tuple(entries), tuple((word, spelled) for _, word, spelled in of_dev)
-    )
+    dev_entries = tuple((word, spelled) for _, word, spelled in of_dev)
+    return Lang(folder, tokens, words, tuple(entries), dev_entries)
 
 
 def read_symbols(path: Path) -> tuple[str, ...]:
@@ -125,24 +108,20 @@ def read_symbols(path: Path) -> tuple[str, ...]:
     for number, line in read_lines(path):
         fields = line.split()
         if len(fields) != 2 or fields[1] != str(len(symbols)):
-            raise DataError(
-                f"{path}:{number}", f"'SYMBOL {len(symbols)}'", repr(line), "prepare it again"
-            )
+            expected = f"'SYMBOL {len(symbols)}'"
+            raise DataError(f"{path}:{number}", expected, repr(line), "prepare it again")
         symbols.append(fields[0])
     if not symbols or len(set(symbols)) < len(symbols):
-        raise DataError(
-            path, "different symbols", "a repeated one" if symbols else "none", "prepare it again"
-        )
+        found = "a repeated one" if symbols else "none"
+        raise DataError(path, "different symbols", found, "prepare it again")
     return tuple(symbols)
 
 
 def read_tokens(path: Path) -> list[str]:
-    """The tokens of a ``tokens.txt`` (``token number`` lines, numbered from 0 without a gap) in
-    their order.
+    """The tokens of a ``tokens.txt`` of a model trained elsewhere, in their order.
 
-    Whatever a model trained elsewhere calls number 0 (``<eps>`` in icefall's phone folders) is the
-    blank. Icefall's disambiguation symbols (``#0``, ``#1``, ...) at the end are no outputs and are
-    left out.
+    Token 0 is taken for the blank, whatever its name; disambiguation symbols (``#0``, ``#1``, ...)
+    at the end are left out.
     """
     tokens: list[str] = []
     for number, line in read_lines(path):
@@ -150,12 +129,8 @@ def read_tokens(path: Path) -> list[str]:
         if not fields:
             continue
         if len(fields) != 2 or fields[1] != str(len(tokens)):
-            raise DataError(
-                f"{path}:{number}",
-                f"a token and the number {len(tokens)}",
-                repr(line),
-                "number from 0, in order",
-            )
+            expected = f"a token and the number {len(tokens)}"
+            raise DataError(f"{path}:{number}", expected, repr(line), "number from 0, in order")
         tokens.append(fields[0])
     while tokens and tokens[-1].startswith("#") and tokens[-1][1:].isdigit():
         tokens.pop()
@@ -185,26 +160,18 @@ def read_lexicon(path: Path) -> list[tuple[int, str, tuple[str, ...]]]:
         if not fields or fields[0].startswith(";;;"):
             continue
         if len(fields) < 2:
-            raise DataError(
-                f"{path}:{number}",
-                "a word and its tokens",
-                repr(line),
-                "add the tokens, or take it out",
-            )
+            expected, way_out = "a word and its tokens", "add the tokens, or take it out"
+            raise DataError(f"{path}:{number}", expected, repr(line), way_out)
         word, bracket, variant = fields[0].rpartition("(")
-        plain = (
-            word
-            if bracket and word and variant[:-1].isdigit() and variant.endswith(")")
-            else fields[0]
-        )
-        entries.append((number, plain, tuple(fields[1:])))
+        is_variant = bracket and word and variant[:-1].isdigit() and variant.endswith(")")
+        entries.append((number, word if is_variant else fields[0], tuple(fields[1:])))
     return entries
 
 
 def check_same_tokens(
     model_tokens: Sequence[str] | None, graph_tokens: Sequence[str], *, model: Path, graph: Path
 ) -> None:
-    """Refuse an acoustic model and a graph that were made for different tokens.
+    """Refuse an acoustic model and a graph of different tokens.
 
     Raises:
         GraphError: the first token in which they differ.
@@ -215,12 +182,9 @@ def check_same_tokens(
     differing = next((n for n, (a, b) in enumerate(pairs) if a != b), len(graph_tokens))
     found = model_tokens[differing] if differing < len(model_tokens) else "no such token"
     wanted = graph_tokens[differing] if differing < len(graph_tokens) else "no such token"
-    raise GraphError(
-        f"{model} and {graph}",
-        f"the graph's token {differing}, {wanted!r}, in the model too",
-        repr(found),
-        "train the model and compile the graph with the same lang folder",
-    )
+    expected = f"the graph's token {differing}, {wanted!r}, in the model too"
+    way_out = "train the model and compile the graph with the same lang folder"
+    raise GraphError(f"{model} and {graph}", expected, repr(found), way_out)
 
 
 def parse_units(units: str) -> tuple[str, int]:
@@ -234,9 +198,7 @@ def parse_units(units: str) -> tuple[str, int]:
         return units, 0
     if kind == "bpe" and size.isdigit() and int(size) > 1:
         return "bpe", int(size)
-    raise ConfigError(
-        "units", "phone, char or bpe_N", repr(units), "choose one of them, for example bpe_500"
-    )
+    raise ConfigError("units", "phone, char or bpe_N", repr(units), "choose one of them")
 
 
 def file_hash(path: str | Path) -> str:

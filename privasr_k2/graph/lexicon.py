@@ -28,7 +28,7 @@ class Spellings:
     Args:
         tokens: all tokens but the blank, in their order.
         variants: the spellings of each word.
-        sources: how many words came from where.
+        sources: numbers of words by source.
     """
 
     tokens: tuple[str, ...]
@@ -39,26 +39,26 @@ class Spellings:
 def load_pronunciations(path: Path) -> Pronunciations:
     """A pronouncing dictionary, its variants together; ARPAbet vowels lose their stress digits.
 
-    What follows a token that begins with ``#`` is a comment, as in CMUdict.
+    A token that begins with ``#`` starts a comment, as in CMUdict.
 
     Raises:
         DataError: a word without tokens, or text that is not UTF-8.
     """
-    found: Pronunciations = {}
+    pronunciations: Pronunciations = {}
     for _, word, tokens in read_lexicon(path):
         spelled = takewhile(lambda token: not token.startswith("#"), tokens)
         phones = tuple(_without_stress(token) for token in spelled)
-        if phones and phones not in found.setdefault(word, []):
-            found[word].append(phones)
-    return found
+        if phones and phones not in pronunciations.setdefault(word, []):
+            pronunciations[word].append(phones)
+    return pronunciations
 
 
 def _in_lower_case(dictionary: Pronunciations) -> Pronunciations:
-    found: Pronunciations = {}
+    lowered: Pronunciations = {}
     for word, variants in dictionary.items():
-        known = found.setdefault(word.lower(), [])
+        known = lowered.setdefault(word.lower(), [])
         known.extend(phones for phones in variants if phones not in known)
-    return found
+    return lowered
 
 
 def _without_stress(phone: str) -> str:
@@ -66,7 +66,7 @@ def _without_stress(phone: str) -> str:
 
 
 def cmudict_path(setting: str) -> Path | None:
-    """Return CMUdict's path: ``auto`` is pocketsphinx's copy, ``none`` is none, else a path.
+    """CMUdict's path: ``auto`` is pocketsphinx's copy, ``none`` is none, else a path.
 
     Raises:
         ConfigError: there is none.
@@ -81,12 +81,8 @@ def cmudict_path(setting: str) -> Path | None:
         origin = spec.origin if spec is not None else None
         path = Path(origin or "pocketsphinx").parent / "model" / "en-us" / "cmudict-en-us.dict"
     if not path.is_file():
-        raise ConfigError(
-            f"cmudict={setting}",
-            "CMUdict",
-            f"no file {path}",
-            "install pocketsphinx, or --set cmudict=FILE or cmudict=none",
-        )
+        way_out = "install pocketsphinx, or --set cmudict=FILE or cmudict=none"
+        raise ConfigError(f"cmudict={setting}", "CMUdict", f"no file {path}", way_out)
     return path
 
 
@@ -100,12 +96,12 @@ def spell_in_phones(
 ) -> Spellings:
     """Phones of words: from the corpus's own lexicon, then CMUdict, then espeak-ng.
 
-    The last two speak ARPAbet, so they only fill up a lexicon whose phones are ARPAbet too. Case
-    counts in the corpus's lexicon, whose words are those of the transcripts, and not in CMUdict.
+    The last two are ARPAbet, and are not used where the corpus's lexicon is not. Case counts in the
+    corpus's lexicon only.
 
     Args:
-        must: words that are needed, those of the training text, of further text and of name lists.
-        may: words that are left out where nobody knows how to say them.
+        must: words that need a pronunciation: of the training text, further text and name lists.
+        may: words that are left out without a pronunciation.
         g2p: ``espeak`` or ``none``.
 
     Raises:
@@ -120,29 +116,25 @@ def spell_in_phones(
     if own_phones <= set(ARPABET):
         if cmudict is not None:
             dictionary = _in_lower_case(load_pronunciations(cmudict))
-            unknown = [
-                word for word in wanted if word not in variants and word.lower() in dictionary
-            ]
+            unknown = (word for word in wanted if word not in variants)
+            unknown = [word for word in unknown if word.lower() in dictionary]
             variants.update({word: dictionary[word.lower()] for word in unknown})
             sources["cmudict"] = len(variants) - sources["corpus"]
         if g2p == "espeak":
-            said = espeak_pronunciations(word for word in wanted if word not in variants)
-            variants.update({word: [phones] for word, phones in said.items()})
-            sources["espeak"] = len(said)
+            spoken = espeak_pronunciations(word for word in wanted if word not in variants)
+            variants.update({word: [phones] for word, phones in spoken.items()})
+            sources["espeak"] = len(spoken)
         tokens: Sequence[str] = ARPABET
     else:
         log.info("the corpus's lexicon has phones other than ARPAbet: only its own words are used")
         tokens = sorted(own_phones)
     missing = [word for word in must if word not in variants]
     if missing:
-        raise DataError(
-            corpus_lexicon or "the lexicon",
-            "a pronunciation of every word of the training text, further text and name lists",
-            f"none for {len(missing)} words:"
-            f" {' '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}",
-            "add them to the corpus's lexicon.txt, use g2p=espeak (ARPAbet only), or units=char or"
-            " bpe_N",
-        )
+        listed = f"{' '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}"
+        place = corpus_lexicon or "the lexicon"
+        expected = "a pronunciation of every word of the training text, further text and name lists"
+        way_out = "add them to lexicon.txt, use g2p=espeak (ARPAbet only), or units=char or bpe_N"
+        raise DataError(place, expected, f"none for {len(missing)} words: {listed}", way_out)
     sources["left out"] = len(wanted) - len(variants)
     return Spellings(tuple(tokens), {word: variants[word] for word in sorted(variants)}, sources)
 
@@ -152,16 +144,13 @@ def spell_in_characters(
 ) -> Spellings:
     """Each word as a mark of its start and its characters.
 
-    Words with a character that is not ``known`` (those of ``must``, where nothing is given) are
-    left out.
+    Words with a character outside of ``known`` (default: those of ``must``) are left out.
 
     >>> spell_in_characters(["ab"], ["ba", "x"]).variants
     {'ab': [('▁', 'a', 'b')], 'ba': [('▁', 'b', 'a')]}
     """
     must, may = set(must), set(may)
-    characters = sorted(
-        {character for word in must for character in word} if known is None else set(known)
-    )
+    characters = sorted(set("".join(must)) if known is None else set(known))
     usable = set(characters)
     words = sorted(word for word in must | may if usable.issuperset(word))
     return Spellings(
@@ -181,51 +170,42 @@ def train_bpe(sentences: Iterable[str], size: int, model: Path) -> None:
 
     with atomic_path(model) as temporary, temporary.open("wb") as file:
         try:
+            # The unknown piece is never an output, so its number 0 goes to the blank of CTC.
+            blank = {"unk_id": 0, "unk_piece": "<blk>", "bos_id": -1, "eos_id": -1, "pad_id": -1}
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(sentences),
                 model_writer=file,
                 model_type="bpe",
                 vocab_size=size,
                 character_coverage=1.0,
-                # The unknown piece is never an output, so its number 0 goes to the blank of CTC.
-                unk_id=0,
-                unk_piece="<blk>",
-                bos_id=-1,
-                eos_id=-1,
-                pad_id=-1,
-                # The text is normalized already.
                 normalization_rule_name="identity",
                 num_threads=1,
                 minloglevel=2,
+                **blank,
             )
         except RuntimeError as error:
-            raise ConfigError(
-                f"units=bpe_{size}",
-                "a number of pieces that fits the training text",
-                str(error).split("] ")[-1].strip(),
-                "take another N, or units=char",
-            ) from error
+            expected = "a number of pieces that fits the text"
+            found = str(error).split("] ")[-1].strip()
+            way_out = "take another N, or units=char"
+            raise ConfigError(f"units=bpe_{size}", expected, found, way_out) from error
 
 
 def spell_in_pieces(must: Iterable[str], may: Iterable[str], model: Path) -> Spellings:
-    """Each word as BPE pieces; words with characters of no training word are left out.
+    """Each word as BPE pieces; words with unknown characters are left out.
 
-    A model of upper-case pieces only, as icefall's of LibriSpeech, is given the words in upper
-    case.
+    For models of upper-case pieces only (icefall's of LibriSpeech) words are put in upper case.
     """
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     words = sorted(set(must) | set(may))
     pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
-    upper = not any(
-        character.islower() for piece in pieces[1:] if piece[:1] != "<" for character in piece
-    )
+    letters = "".join(piece for piece in pieces[1:] if piece[:1] != "<")
+    upper = not any(letter.islower() for letter in letters)
     encoded = processor.encode([word.upper() for word in words] if upper else words)
     unknown = processor.unk_id()
-    spelled = {
-        word: numbers for word, numbers in zip(words, encoded) if numbers and unknown not in numbers
-    }
+    pairs = zip(words, encoded)
+    spelled = {word: numbers for word, numbers in pairs if numbers and unknown not in numbers}
     return Spellings(
         tuple(pieces[1:]),
         {word: [tuple(pieces[number] for number in numbers)] for word, numbers in spelled.items()},

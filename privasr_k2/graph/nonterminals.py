@@ -1,16 +1,10 @@
-"""G of a class LM in pieces: the root model with a call and a return at each tag, and each class's
-names.
+"""G of a class LM in pieces: the root model with calls and returns at tags, and each class's names.
 
-Where the root model has an arc with a tag, the graph has ``#bPER`` (with the tag's cost) into a
-state that stands for the class's names, and ``#xPER`` out of it [turan2022, 2.2]. Both are symbols
-of their own for each class, which lexicon and grammar pass through: otherwise determinization of
-homophones inside and outside of names does not end. On the output side they stay and tell where
-names are (:mod:`privasr_k2.graph.class_delimiters`).
-
-After a name the root model goes on from its tag's own history: ``cut_history`` leaves one state for
-each class, so that its names stand in the graph once; else there is one for each history that a tag
-leads to. Both are what :class:`privasr_k2.lm.classes.ClassLm` computes with the same setting, but
-for the sum over readings, of which a graph has the best, and for the free back-off of graphs.
+An arc with a tag becomes ``#bPER`` (with the tag's cost) into a state for the class's names, and
+``#xPER`` out of it [turan2022, 2.2]. Distinct symbols keep determinization of homophones inside and
+outside of names finite, and mark names in the output (:mod:`privasr_k2.graph.class_delimiters`).
+With ``cut_history`` there is one such state a class, else one for each history behind a tag. Paths
+have the scores of :class:`privasr_k2.lm.classes.ClassLm` for their best reading, but for back-off.
 """
 
 from __future__ import annotations
@@ -47,9 +41,9 @@ class ClassGraphConfig(GraphConfig):
 
     Args:
         cut_history: whether the root model goes on from the tag alone after a name.
-        max_class_states: all copies of the classes' names may have so many states together in LG.
+        max_class_states: bound on the states of all copies of the classes' names in LG.
         unknown_names: ``none``, or ``phone_loop``: see :mod:`privasr_k2.graph.unknown_names`.
-        unknown_min_tokens: the loop's words have so many tokens at least.
+        unknown_min_tokens: tokens of the loop's shortest word.
     """
 
     cut_history: bool
@@ -65,9 +59,7 @@ def with_calls(
 
     Args:
         G: in which the arcs of class c have the label ``delimiters.first + 2 c``.
-        delimiters: of the classes.
         backoff_label: the number of ``#0``.
-        cut_history: as :class:`ClassGraphConfig`.
 
     Raises:
         GraphError: a class whose tag has no probability.
@@ -82,12 +74,8 @@ def with_calls(
     own[kinds[plain]] = G.targets[calls[plain]]
     if (own < 0).any():
         name = delimiters.classes[int(np.flatnonzero(own < 0)[0])]
-        raise GraphError(
-            "the root model",
-            f"a probability of {tag_of(name)}",
-            "none",
-            "train it on text with this class, or take the class out",
-        )
+        way_out = "train it on text with this class, or take the class out"
+        raise GraphError("the root model", f"a probability of {tag_of(name)}", "none", way_out)
     back = own[kinds] if cut_history else G.targets[calls]
     copies, which = np.unique(np.stack([kinds, back]), axis=1, return_inverse=True)
     which = which.reshape(-1)  # numpy 2.0 gives it another shape
@@ -109,16 +97,14 @@ def names_grammar(
 ) -> Grammar:
     """A class's names as an acceptor; it ends with the class's second delimiter.
 
-    Names with words that ``word_ids`` does not have are left out, and the log says so. Their
-    probability is not given to the others.
+    Names with words that ``word_ids`` lacks are left out with a warning, and their probability is
+    not given to the others.
 
     Args:
-        sub: the names.
         name: of the class.
-        word_ids: number of each word that can be spoken; of ``<unk>`` where names that no list has
-            can be.
+        word_ids: number of each word of names, with ``<unk>`` for unlisted names.
         leave: the number of the class's second delimiter.
-        source: the file of ``sub``, whose lines messages name.
+        source: the file of ``sub``, for messages.
 
     Raises:
         GraphError: no name is left, or a class inside the class.
@@ -132,22 +118,17 @@ def names_grammar(
         place = _place(source, nested[0], name)
         raise GraphError(place, "words (classes are not nested)", nested[0], "take it out")
     if lacking:
-        log.warning(
-            "%s: %d words of names are not in the lexicon; the names with them are left out: %s",
-            _place(source, lacking[0], name), len(lacking), " ".join(lacking[:_SHOWN]),
-        )  # fmt: skip
+        message = "%s: %d words of names are not in the lexicon; their names are left out: %s"
+        place, listed = _place(source, lacking[0], name), " ".join(lacking[:_SHOWN])
+        log.warning(message, place, len(lacking), listed)
     if UNK in sub.words and UNK not in word_ids:
-        log.warning(
-            "class %s: names that no list has (%s) are not in the graph: unknown_names=none",
-            name,
-            UNK,
-        )
+        message = "class %s: unlisted names (%s) are not in the graph: unknown_names=none"
+        log.warning(message, name, UNK)
     if _mass(sub, kept & (labels != word_ids.get(UNK, -1))) <= 0:
         found = f"words that it lacks: {' '.join(lacking[:_SHOWN])}" if lacking else "no names"
-        raise GraphError(
-            _place(source, lacking[0] if lacking else "", name), "names of words of the lexicon", found,
-            "add words to the lexicon, or names to the class",
-        )  # fmt: skip
+        place = _place(source, lacking[0] if lacking else "", name)
+        way_out = "add words to the lexicon, or names to the class"
+        raise GraphError(place, "names of words of the lexicon", found, way_out)
     if mass < 1 - 1e-6:
         log.warning("class %s: %.2f %% of its probability is left out", name, 100 * (1 - mass))
     ends = np.flatnonzero(np.isfinite(sub.finals))
@@ -171,7 +152,7 @@ def _place(source: Path | None, word: str, name: str) -> str:
 
 
 def _mass(sub: SubLm, kept: np.ndarray) -> float:
-    """P(a name that takes none but these arcs)."""
+    """P(a name of these arcs only)."""
     ends, probs = np.exp(sub.finals), np.exp(sub.log_probs[kept])
     sources, targets = sub.sources[kept], sub.targets[kept]
     ending = ends
@@ -185,19 +166,16 @@ def _mass(sub: SubLm, kept: np.ndarray) -> float:
 
 def delimited_words(word_ids: dict[str, int], delimiters: ClassDelimiters) -> dict[str, int]:
     """Words, and each tag with the number of its first delimiter: ``word_ids`` of ``grammar``."""
-    return {
-        **word_ids,
-        **{tag_of(name): delimiters.first + 2 * n for n, name in enumerate(delimiters.classes)},
-    }
+    tags = {tag_of(name): delimiters.first + 2 * n for n, name in enumerate(delimiters.classes)}
+    return {**word_ids, **tags}
 
 
 def check_classes(root_words: Collection[str], names: Collection[str], place: str) -> None:
-    """Refuse tags of the root model that no class of ``names`` stands for.
+    """Refuse tags of the root model without a class among ``names``.
 
     Raises:
         GraphError: with the first such tag.
     """
     if lone := sorted(set(filter(is_tag, root_words)) - {tag_of(name) for name in names}):
-        raise GraphError(
-            place, "names for every class of the root model", f"none for {lone[0]}", "add them"
-        )
+        expected = "names for every class of the root model"
+        raise GraphError(place, expected, f"none for {lone[0]}", "add them")

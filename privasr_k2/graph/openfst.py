@@ -1,6 +1,4 @@
-"""Transducers as arrays, and OpenFst's binary format (``const``, version 2), which Kaldi's tools
-read.
-"""
+"""Transducers as arrays, and OpenFst's binary format (``const``, version 2) of Kaldi's tools."""
 
 from __future__ import annotations
 
@@ -22,29 +20,20 @@ _ACCEPTOR = 0x10000  # OpenFst's kAcceptor
 # Magic number, kinds of FST and of arc (a length and a text each), version, flags, properties,
 # start, S, A.
 _HEADER = struct.Struct("<ii5si8siiQqqq")
-_STATE = np.dtype(
-    [
-        ("final", "<f4"),
-        ("first", "<u4"),
-        ("num_arcs", "<u4"),
-        ("num_ieps", "<u4"),
-        ("num_oeps", "<u4"),
-    ]
-)
+_COUNTS = ("first", "num_arcs", "num_ieps", "num_oeps")
+_STATE = np.dtype([("final", "<f4"), *((name, "<u4") for name in _COUNTS)])
 _ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("cost", "<f4"), ("target", "<i4")])
 
 
 @dataclass(frozen=True, eq=False)
 class Fst:
-    """A transducer of S states and A arcs in the tropical semiring; costs are -ln P, label 0 is
-    epsilon.
+    """A transducer of S states and A arcs, tropical semiring; costs are -ln P, label 0 is epsilon.
 
     Args:
-        row_splits: (S + 1,) int64, the arcs of state s are ``row_splits[s]`` to ``row_splits[s + 1]
-            - 1``.
+        row_splits: (S + 1,) int64, state s has the arcs ``row_splits[s]:row_splits[s + 1]``.
         ilabels, olabels, targets: (A,) int32.
         costs: (A,) float32.
-        finals: (S,) float32, the cost of ending in each state, inf where that cannot be.
+        finals: (S,) float32, the cost of ending in each state, inf for none.
         start: the first state.
     """
 
@@ -85,22 +74,17 @@ class Fst:
     ) -> Fst:
         """A transducer from arcs in any order; those of a state keep theirs.
 
-        >>> loop = Fst.from_arcs(*np.array([[1, 0], [1, 1], [2, 3], [0, 4], [0, 0]]), np.array([np.inf, 0]))
+        >>> arcs = np.array([[1, 0], [1, 1], [2, 3], [0, 4], [0, 0]])
+        >>> loop = Fst.from_arcs(*arcs, np.array([np.inf, 0]))
         >>> loop.row_splits.tolist(), loop.ilabels.tolist()
         ([0, 1, 2], [3, 2])
         """
         order = np.argsort(sources, kind="stable")
         counts = np.bincount(sources.astype(np.int64), minlength=len(finals))
         splits = np.concatenate([[0], np.cumsum(counts)])
-        return cls(
-            row_splits=splits.astype(np.int64),
-            ilabels=ilabels[order].astype(np.int32),
-            olabels=olabels[order].astype(np.int32),
-            targets=targets[order].astype(np.int32),
-            costs=costs[order].astype(np.float32),
-            finals=finals.astype(np.float32),
-            start=start,
-        )
+        i4 = (values[order].astype(np.int32) for values in (ilabels, olabels, targets))
+        costs, finals = costs[order].astype(np.float32), finals.astype(np.float32)
+        return cls(splits.astype(np.int64), *i4, costs, finals, start)
 
     @classmethod
     def from_kaldifst(cls, fst: kaldifst.StdFst) -> Fst:
@@ -120,27 +104,25 @@ class Fst:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "fst"
             self.write(path)
-            made = kaldifst.StdConstFst.read(str(path))
+            fst = kaldifst.StdConstFst.read(str(path))
         # What it does not know to be an acceptor, OpenFst determinizes whole before it cuts to a
         # beam.
-        made.properties(_ACCEPTOR, True)
-        return made
+        fst.properties(_ACCEPTOR, True)
+        return fst
 
     def write(self, path: Path) -> None:
         """Write the file; not atomically."""
         states, arcs = np.empty(self.num_states, _STATE), np.empty(self.num_arcs, _ARC)
         # Sums of 0 and 1 before each arc: counts of epsilons by state, also where a state has no
         # arcs.
-        eps = [
-            np.concatenate([[0], np.cumsum(labels == 0)]) for labels in (self.ilabels, self.olabels)
-        ]
+        is_eps = (labels == 0 for labels in (self.ilabels, self.olabels))
+        eps = [np.concatenate([[0], np.cumsum(silent)]) for silent in is_eps]
         ieps, oeps = (np.diff(sums[self.row_splits]) for sums in eps)
         columns = (self.finals, self.row_splits[:-1], np.diff(self.row_splits), ieps, oeps)
         for name, values in zip(_STATE.names or (), columns):
             states[name] = values
-        for name, values in zip(
-            _ARC.names or (), (self.ilabels, self.olabels, self.costs, self.targets)
-        ):
+        values_of_arcs = (self.ilabels, self.olabels, self.costs, self.targets)
+        for name, values in zip(_ARC.names or (), values_of_arcs):
             arcs[name] = values
         header = (_MAGIC, 5, b"const", 8, b"standard", 2, 0, _EXPANDED)
         with path.open("wb") as file:
@@ -158,12 +140,9 @@ class Fst:
         data = path.read_bytes()
         head = _HEADER.unpack_from(data) if len(data) >= _HEADER.size else ()
         if head[:6] != (_MAGIC, 5, b"const", 8, b"standard", 2) or head[6] != 0:
-            raise GraphError(
-                path,
-                "an OpenFst file of type const, arcs standard, version 2, no symbol tables",
-                "another one",
-                "compile the graph again, or convert it with fstconvert --fst_type=const",
-            )
+            expected = "an OpenFst file of type const, arcs standard, version 2, no symbol tables"
+            way_out = "compile the graph again, or convert it with fstconvert --fst_type=const"
+            raise GraphError(path, expected, "another one", way_out)
         start, num_states, num_arcs = head[8:]
         size = _HEADER.size + num_states * _STATE.itemsize + num_arcs * _ARC.itemsize
         if min(num_states, num_arcs) < 0 or len(data) != size:
@@ -179,12 +158,6 @@ class Fst:
             or not (0 <= start < num_states or num_states == 0)
         ):
             raise GraphError(path, "arcs between its states", "others", "compile the graph again")
-        return cls(
-            row_splits=splits,
-            ilabels=np.ascontiguousarray(arcs["ilabel"]),
-            olabels=np.ascontiguousarray(arcs["olabel"]),
-            targets=np.ascontiguousarray(targets),
-            costs=np.ascontiguousarray(arcs["cost"]),
-            finals=np.ascontiguousarray(states["final"]),
-            start=start,
-        )
+        names = ("ilabel", "olabel", "target", "cost")
+        columns = (np.ascontiguousarray(arcs[name]) for name in names)
+        return cls(splits, *columns, np.ascontiguousarray(states["final"]), start)

@@ -1,6 +1,4 @@
-"""Words in token numbers, also those that no lexicon has: they are spelled with its characters or
-pieces.
-"""
+"""Words as token numbers, including words that the lexicon lacks."""
 
 from __future__ import annotations
 
@@ -16,43 +14,39 @@ if TYPE_CHECKING:
 
 
 def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Token numbers of words; those that the lexicon lacks are spelled with its characters or
-    pieces.
+    """Token numbers of words; those that the lexicon lacks are spelled in its characters or pieces.
 
-    A recognizer without a graph writes words that nobody has said, and a lexicon made of public
-    text lacks words that others say. Words that cannot be spelled are absent.
+    Words that cannot be spelled are absent.
     """
     known = lang.first_pronunciations
     wanted = set(words)
     rest = sorted(wanted - known.keys())
-    found = {word: known[word] for word in sorted(wanted & known.keys())}
+    numbers = {word: known[word] for word in sorted(wanted & known.keys())}
     if rest and any(token.startswith(WORD_START) for token in lang.tokens):
         pieces = lang.folder / "bpe.model"
+        known_characters = set(lang.tokens[1:]) - {WORD_START}
         spelled = (
             spell_in_pieces((), rest, pieces)
             if pieces.is_file()
-            else spell_in_characters((), rest, known=set(lang.tokens[1:]) - {WORD_START})
+            else spell_in_characters((), rest, known=known_characters)
         )
         for word, (tokens, *_) in spelled.variants.items():
             if lang.token_ids.keys() >= set(tokens):
-                found[word] = tuple(lang.token_ids[token] for token in tokens)
-    return found
+                numbers[word] = tuple(lang.token_ids[token] for token in tokens)
+    return numbers
 
 
 def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dict[str, list[int]]]:
     """The cuts whose words can be spelled, and their texts in token numbers, by the cut's name.
 
-    Args:
-        role: what messages call the cuts.
-
     Raises:
         DataError: none is left.
     """
-    spelled = spellings(
-        lang,
-        {word for cut in cuts for said in cut.supervisions for word in (said.text or "").split()},
-    )
+    texts = [supervision.text or "" for cut in cuts for supervision in cut.supervisions]
+    spelled = spellings(lang, {word for text in texts for word in text.split()})
     cuts = drop_unspelled(cuts, spelled, role=role)
-    return cuts, encode_texts(
-        cuts, lambda text: [token for word in text.split() for token in spelled[word]]
-    )
+
+    def encode(text: str) -> list[int]:
+        return [token for word in text.split() for token in spelled[word]]
+
+    return cuts, encode_texts(cuts, encode)

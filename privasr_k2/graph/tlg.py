@@ -1,52 +1,36 @@
 """TLG: CTC topology, lexicon and grammar as one graph for Kaldi's decoders, without k2.
 
-``TLG = T o LG`` with the LG that HLG is made of too, its disambiguation symbols turned into
-epsilons and left
-there: Kaldi's search walks them [Miao et al. 2015]. Token number n has the label n + 1, because
-label 0 is epsilon there.
+``TLG = T o LG`` from the LG of HLG, its disambiguation symbols as epsilons, which Kaldi's search
+passes [Miao et al. 2015]. Token n has the label n + 1, since label 0 is epsilon.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from privasr_k2.errors import GraphError
-from privasr_k2.graph.class_delimiters import ClassDelimiters
-from privasr_k2.graph.folder import check_labels, check_size, read_folder
+from privasr_k2.graph.folder import GraphFolder, check_labels, check_size, read_folder
 from privasr_k2.graph.openfst import Fst
 
 FILE = "TLG.fst"
 
 
 @dataclass(frozen=True, eq=False)
-class TokenGraph:
-    """A TLG with its symbols; the fields as of :class:`privasr_k2.graph.hlg.Graph`."""
+class TokenGraph(GraphFolder):
+    """A decoding graph for Kaldi with its symbols."""
 
-    folder: Path
     TLG: Fst
-    tokens: tuple[str, ...]
-    words: tuple[str, ...]
-    info: dict[str, Any]
-
-    @cached_property
-    def delimiters(self) -> ClassDelimiters:
-        """Words that are delimiters."""
-        return ClassDelimiters.of_graph(self.words, self.info, self.folder)
 
 
 def ctc_topology(num_tokens: int, topology: str) -> Fst:
-    """T, from labels of frames (token + 1) to tokens, as ``k2.ctc_topo`` defines the two
-    topologies.
+    """T, from labels of frames (token + 1) to tokens, as ``k2.ctc_topo`` defines the topologies.
 
-    State n is in token n, state 0 in the blank. ``standard``: from each state to each, so that
-    equal tokens need a blank between them; C*C arcs. ``modified``: a token ends in every frame that
-    it may end in, so that they need none, and 4 arcs a token.
+    State n is in token n, state 0 in the blank. ``standard``: arcs between all states, C*C, so that
+    equal tokens need a blank between them. ``modified``: none is needed, 4 arcs a token.
 
     >>> T = ctc_topology(2, "standard")
     >>> list(zip(T.sources.tolist(), T.targets.tolist(), T.ilabels.tolist(), T.olabels.tolist()))
@@ -60,27 +44,19 @@ def ctc_topology(num_tokens: int, topology: str) -> Fst:
     else:
         real = tokens[1:]
         none = np.zeros_like(real)
-        sources, targets, labels, spoken = (
-            np.concatenate([[0], *parts])
-            for parts in (
-                (none, none, real, real),
-                (none, real, real, none),
-                (real, real, real, real),
-                (real, real, none, none),
-            )
+        columns = (
+            (none, none, real, real),
+            (none, real, real, none),
+            (real, real, real, real),
+            (real, real, none, none),
         )
+        sources, targets, labels, spoken = (np.concatenate([[0], *parts]) for parts in columns)
         finals = np.where(tokens == 0, 0.0, np.inf)
     return Fst.from_arcs(sources, targets, labels + 1, spoken, np.zeros(len(labels)), finals)
 
 
 def compile_tlg(LG: Fst, *, num_tokens: int, topology: str) -> Fst:
-    """T o LG.
-
-    Args:
-        LG: with epsilons in place of disambiguation symbols.
-        num_tokens: C, the blank included.
-        topology: ``standard`` or ``modified``.
-    """
+    """T o LG, for an LG with epsilons in place of disambiguation symbols; C includes the blank."""
     import kaldifst
 
     T = kaldifst.StdVectorFst(ctc_topology(num_tokens, topology).to_kaldifst())
@@ -100,13 +76,8 @@ def load_tlg(folder: str | Path) -> TokenGraph:
     folder = Path(folder)
     path = folder / FILE
     if not path.is_file():
-        raise GraphError(
-            path,
-            "a graph for backend=kaldi",
-            "nothing",
-            "make it with bin.compile_graph from lang folder and ARPA file, or decode with"
-            " backend=k2",
-        )
+        way_out = "make it with bin.compile_graph, or decode with backend=k2"
+        raise GraphError(path, "a graph for backend=kaldi", "nothing", way_out)
     TLG, parts = Fst.read(path), read_folder(folder)
     check_labels(
         path,
@@ -116,15 +87,11 @@ def load_tlg(folder: str | Path) -> TokenGraph:
         num_words=len(parts.words),
     )
     check_size(path, parts.info, num_states=TLG.num_states, num_arcs=TLG.num_arcs)
-    return TokenGraph(folder, TLG, parts.tokens, parts.words, parts.info)
+    return TokenGraph(folder, parts.tokens, parts.words, parts.info, TLG)
 
 
 def silenced(fst: Fst, *, num_tokens: int, backoff_word: int) -> Fst:
-    """Disambiguation symbols, labels from ``num_tokens`` on and the word ``backoff_word``, as
-    epsilons.
-
-    Words behind it are delimiters, which stay.
-    """
+    """Labels from ``num_tokens`` on and the word ``backoff_word`` as epsilons; delimiters stay."""
     return dataclasses.replace(
         fst,
         ilabels=np.where(fst.ilabels < num_tokens, fst.ilabels, 0).astype(np.int32),

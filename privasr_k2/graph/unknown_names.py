@@ -1,15 +1,9 @@
-"""Names that no list has: the word ``<unk>`` of a class as a loop of tokens.
+"""Unlisted names: the word ``<unk>`` of a class as a loop of tokens.
 
-A sub-model may give such names some mass (``unknown_mass``), by arcs ``<unk>``. In the graph of a
-class, that word may then sound like any sequence of tokens, as likely as a bigram model says that
-was estimated on the spellings of the class's names [Witten & Bell 1991]. Its arcs are all pairs of
-tokens, without back-off, so that every sequence has one path with its probability, and the
-probabilities of all sequences sum to 1: names that no list has together have the mass that the
-sub-model gives them. What the tokens are (phones, characters, pieces) does not matter; the loop has
-the square of their number as arcs.
-
-A symbol of its own opens the loop and another closes it, since its tokens may be those of listed
-names.
+A sub-model may give such names a mass (``unknown_mass``) by arcs ``<unk>``. In the graph ``<unk>``
+is any sequence of tokens, with the probability of a bigram model [Witten & Bell 1991] of the
+spellings of the class's names. All pairs of tokens have arcs, without back-off: every sequence is
+one path, and the probabilities sum to 1. Two symbols of its own delimit the loop.
 """
 
 from __future__ import annotations
@@ -30,13 +24,7 @@ UNKNOWN_NAMES = ("none", "phone_loop")
 
 
 def delimiters_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> ClassDelimiters:
-    """The delimiters of a graph, behind the words, among which is ``<unk>`` where it can be
-    recognized.
-
-    Args:
-        lang: the words.
-        classes: their names.
-        unknown_names: one of :data:`UNKNOWN_NAMES`.
+    """The delimiters of a graph, behind the words and, where it can be recognized, ``<unk>``.
 
     Raises:
         GraphError: a language folder that has a word ``<unk>`` of its own.
@@ -44,42 +32,30 @@ def delimiters_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> Cla
     if unknown_names == "none":
         return ClassDelimiters(len(lang.words), tuple(classes))
     if UNK in lang.word_ids:
-        raise GraphError(
-            lang.folder / "words.txt", f"no word {UNK}, which stands for names that no list has", "one",
-            "take it out of the lexicon, or set unknown_names=none",
-        )  # fmt: skip
+        expected = f"no word {UNK}, which stands for names that no list has"
+        way_out = "take it out of the lexicon, or set unknown_names=none"
+        raise GraphError(lang.folder / "words.txt", expected, "one", way_out)
     return ClassDelimiters(len(lang.words) + 1, tuple(classes))
 
 
 def words_of(lang: Lang, delimiters: ClassDelimiters) -> tuple[str, ...]:
-    """The words and delimiters of a graph by their numbers, for the delimiters of
-    :func:`delimiters_of`.
-    """
+    """The words and delimiters of a graph by their numbers, for :func:`delimiters_of`."""
     return (*lang.words, *[UNK][: delimiters.first - len(lang.words)], *delimiters.symbols)
 
 
 def class_word_ids(lang: Lang, delimiters: ClassDelimiters) -> dict[str, int]:
     """The number of each word that a name may have, for the delimiters of :func:`delimiters_of`."""
-    return {
-        **lang.word_ids,
-        **({UNK: len(lang.words)} if delimiters.first > len(lang.words) else {}),
-    }
+    unknown = {UNK: len(lang.words)} if delimiters.first > len(lang.words) else {}
+    return {**lang.word_ids, **unknown}
 
 
 def unknown_names_loop(lang: Lang, sub: SubLm, *, min_tokens: int) -> Grammar:
-    """The loop of a class: of the spellings of all words of its names, each once.
-
-    Args:
-        lang: the lexicon, which has at least one of the names' words.
-        sub: the names.
-        min_tokens: as of :func:`token_loop`.
-    """
+    """:func:`token_loop` of a class: from the spellings of the different words of its names."""
     words = set(sub.words)
     spellings = [tuple(lang.token_ids[token] for token in tokens)
                  for word, tokens in lang.pronunciations if word in words]  # fmt: skip
-    tokens = sorted(
-        {lang.token_ids[token] for _, spelled in lang.pronunciations for token in spelled}
-    )
+    used = {token for _, spelled in lang.pronunciations for token in spelled}
+    tokens = sorted(lang.token_ids[token] for token in used)
     return token_loop(spellings, tokens, min_tokens=min_tokens)
 
 
@@ -88,17 +64,17 @@ def token_loop(
 ) -> Grammar:
     """A bigram model of token sequences as an acceptor without back-off; state 0 is the start.
 
-    In every state the probabilities of the arcs and of ending sum to 1. Where a sequence is too
-    short to end, those of going on do.
+    In every state the probabilities of the arcs and of ending sum to 1, before ``min_tokens``
+    those of the arcs alone.
 
     Args:
-        spellings: numbers of tokens, of at least one word.
-        tokens: all N of them that a name may have.
-        min_tokens: no sequence is shorter; above 0.
+        spellings: token numbers of at least one word.
+        tokens: all N tokens that a name may have.
+        min_tokens: length of the shortest sequence, above 0.
 
     >>> loop = token_loop([[1, 2], [1]], [1, 2], min_tokens=1)
-    >>> round(float(np.exp(-loop.costs[loop.sources == 0]).sum()), 6), np.isfinite(loop.finals).tolist()
-    (1.0, [False, True, True])
+    >>> round(float(np.exp(-loop.costs[loop.sources == 0]).sum()), 6)
+    1.0
     """
     # Numbers, since a token may be called <unk>.
     names = [str(token) for token in tokens]
@@ -129,23 +105,17 @@ def token_loop(
 
 
 def lexicon_entry(loop: Grammar, *, first_state: int, enter: int, leave: int, word: int) -> str:
-    """The loop as a spelling of a word, in OpenFst's text format, from state 0 of a lexicon back to
-    it.
+    """The loop as a spelling of ``word`` in OpenFst's text format, around a lexicon's state 0.
 
     Args:
-        loop: see :func:`token_loop`.
-        first_state: number of its first state, so that none is one of the lexicon's.
+        first_state: number of its first state, beyond those of the lexicon.
         enter, leave: the symbols around it.
-        word: the number of the word.
     """
     columns = (loop.sources + first_state, loop.targets + first_state, loop.labels, loop.costs)
     lines = [f"0 {first_state} {enter} {word}\n"]
-    lines += [f"{source} {target} {token} 0 {cost:.7g}\n" for source, target, token, cost
-              in zip(*(column.tolist() for column in columns))]  # fmt: skip
+    arcs = zip(*(column.tolist() for column in columns))
+    lines += [f"{source} {target} {token} 0 {cost:.7g}\n" for source, target, token, cost in arcs]
     ends = np.flatnonzero(np.isfinite(loop.finals))
-    costs = loop.finals[ends].tolist()
-    lines += [
-        f"{state + first_state} 0 {leave} 0 {cost:.7g}\n"
-        for state, cost in zip(ends.tolist(), costs)
-    ]
+    finals = zip((ends + first_state).tolist(), loop.finals[ends].tolist())
+    lines += [f"{state} 0 {leave} 0 {cost:.7g}\n" for state, cost in finals]
     return "".join(lines)

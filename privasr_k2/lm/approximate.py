@@ -1,10 +1,8 @@
-"""An n-gram approximation of any language model (turan2022, section 2.4): its probabilities in an
-ARPA model.
+"""An n-gram approximation of any language model [turan2022, section 2.4].
 
-The model reads a text. What it says of every word, after all words of the sentence before it,
-belongs to the unigram, bigram, ... that ends there. The values of an n-gram's occurrences are
-averaged, normalized over the words that follow its history, and smoothed, so that other words keep
-the mass of backing off.
+The model reads a text. The probability of each word belongs to the unigram, bigram, ... that ends
+there; an n-gram has the average of its occurrences, normalized over the words that follow its
+history, and smoothed.
 """
 
 from __future__ import annotations
@@ -26,15 +24,7 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class ApproximationConfig(Checked):
-    """How a model is approximated; defaults in ``conf/common.yaml#approximate``.
-
-    Args:
-        order: the length of the longest n-grams.
-        unigrams: ``average``: as all other orders; ``counts``: from the text's counts. An average
-            over occurrences does not tell how many there are.
-        max_ngrams: entropy pruning keeps at most so many n-grams; 0 keeps all.
-        block_words: words that the model reads at a time.
-    """
+    """How a model is approximated; see ``conf/common.yaml#approximate``."""
 
     order: Count
     unigrams: Annotated[str, one_of("average", "counts")]
@@ -43,17 +33,16 @@ class ApproximationConfig(Checked):
 
 
 def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> np.ndarray:
-    """(M,) P of every word and sentence end of a text, read in blocks of about so many words.
+    """(M,) P of every word and sentence end of a text, read in blocks of about ``block_words``.
 
     Raises:
-        DataError: a probability that is none.
+        DataError: a probability that is not finite.
     """
     sizes = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences)])
     blocks, start = [np.zeros(0)], 0
     while start < len(sentences):
-        end = max(
-            start + 1, int(np.searchsorted(sizes, sizes[start] + block_words, side="right")) - 1
-        )
+        end = int(np.searchsorted(sizes, sizes[start] + block_words, side="right")) - 1
+        end = max(start + 1, end)
         blocks.append(np.exp(lm.token_log_probs(sentences[start:end])))
         start = end
     probs = np.concatenate(blocks)
@@ -63,29 +52,25 @@ def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> 
 
 
 def approximate(
-    sentences: Sentences,
-    probs: np.ndarray,
-    vocabulary: Sequence[str],
-    *,
-    order: int,
-    unigrams: str,
+    sentences: Sentences, probs: np.ndarray, vocabulary: Sequence[str], *, order: int, unigrams: str
 ) -> Arpa:
     """The n-grams of a text with a model's probabilities.
 
-    With the average ``p(hw)`` of the model's probabilities at the occurrences of the n-gram,
-    ``P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h')``, ``g(h) = T(h) / (c(h) +
-    T(h))`` for T(h) different words after c(h) occurrences of h [Witten & Bell 1991]. P(w) is
-    smoothed alike by the uniform distribution.
+    With the average ``p(hw)`` of the model's probabilities at the occurrences of an n-gram and T(h)
+    different words after c(h) occurrences of h [Witten & Bell 1991],
+
+        P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h')
+        g(h) = T(h) / (c(h) + T(h))
+
+    P(w) is smoothed alike by the uniform distribution.
 
     Args:
         probs: (M,) the model's probability of every word and sentence end of ``sentences``.
         vocabulary: as for :func:`privasr_k2.lm.ngram.count_ngrams`.
         order, unigrams: as in :class:`ApproximationConfig`.
 
-    >>> text = [["a", "b"], ["a"]]
-    >>> found = approximate(text, np.array([0.9, 0.2, 0.9, 0.9, 0.3]), ["a", "b"], order=2,
-    ...                     unigrams="counts")
-    >>> found.counts
+    >>> text, probs = [["a", "b"], ["a"]], np.array([0.9, 0.2, 0.9, 0.9, 0.3])
+    >>> approximate(text, probs, ["a", "b"], order=2, unigrams="counts").counts
     (5, 4)
     """
     counts = count_ngrams(sentences, vocabulary, order=order)
@@ -95,13 +80,9 @@ def approximate(
     backoffs: list[np.ndarray] = []
     for level, (keys, number, total) in enumerate(zip(counts.keys, counts.counts, sums)):
         if level == 0:
-            # <s> is never predicted.
-            number = np.where(np.arange(num_words) == 0, 0, number)
-            histories, lower = (
-                np.zeros(num_words, np.int64),
-                (np.arange(num_words) > 0) / (num_words - 1),
-            )
-            num_histories = 1
+            predicted = np.arange(num_words) > 0  # all but <s>
+            number, lower = np.where(predicted, number, 0), predicted / (num_words - 1)
+            histories, num_histories = np.zeros(num_words, np.int64), 1
         else:
             histories, lower = keys // num_words, levels[-1][counts.suffixes[level]]
             num_histories = len(counts.keys[level - 1])
@@ -110,9 +91,8 @@ def approximate(
             value = number.astype(np.float64)
         mass = np.bincount(histories, value, minlength=num_histories)
         kinds = np.bincount(histories, number > 0, minlength=num_histories)
-        left = kinds / np.maximum(
-            np.bincount(histories, number, minlength=num_histories) + kinds, 1
-        )
+        totals = np.bincount(histories, number, minlength=num_histories)
+        left = kinds / np.maximum(totals + kinds, 1)
         # Values too small for a float leave all to the lower order.
         left = np.where(mass > 0, left, 1.0)
         seen = value / np.where(mass > 0, mass, 1.0)[histories]
@@ -128,17 +108,14 @@ def _sums(counts: Counts, sentences: Sentences, probs: np.ndarray) -> list[np.nd
     ids = {word: number for number, word in enumerate(counts.words)}
     tokens, sentence_of = encode(sentences, ids, ids[UNK])
     values = np.zeros(len(tokens))
-    if np.count_nonzero(tokens) != len(probs):
-        raise DataError(
-            "probabilities of the text", f"{np.count_nonzero(tokens)} words and sentence ends",
-            f"{len(probs)}", "let the model read the same text",
-        )  # fmt: skip
+    if (count := np.count_nonzero(tokens)) != len(probs):
+        expected = f"{count} words and sentence ends"
+        raise DataError("probabilities of the text", expected, f"{len(probs)}", "score this text")
     values[tokens != 0] = probs
     rows, sums = tokens, [np.bincount(tokens, values, minlength=len(counts.words))]
     for length, keys in enumerate(counts.keys[1:], start=2):
-        starts = np.flatnonzero(
-            sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
-        )
+        inside = sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
+        starts = np.flatnonzero(inside)
         ends = starts + length - 1
         which = np.searchsorted(keys, rows[starts] * len(counts.words) + tokens[ends])
         sums.append(np.bincount(which, values[ends], minlength=len(keys)))

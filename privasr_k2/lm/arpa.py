@@ -1,9 +1,9 @@
 """N-gram language models in ARPA format, held as one sorted trie of numpy arrays.
 
-Every n-gram is a node: node 0 is the empty history, node ``i + 1`` is the n-gram of row ``i``. Row
-``i`` has the key ``parent * V + word``, where ``parent`` is the node of the n-gram without its last
-word. Rows go by order, and by key within an order, so the keys of the whole model ascend and any
-set of look-ups is one binary search.
+Node 0 is the empty history, node ``i + 1`` is the n-gram of row ``i``. Row ``i`` has the key
+``parent * V + word``, where ``parent`` is the node of the n-gram without its last word. Rows go by
+order, and by key within an order: the keys of the whole model ascend, and any set of look-ups is
+one binary search.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ BOS, EOS, UNK = "<s>", "</s>", "<unk>"
 LOG10_ZERO = -99.0  # how ARPA writes a probability of zero
 _LOG10_MOST = 1e6  # of back-off weights: their sums stay finite
 _COUNT = re.compile("[0-9]{1,18}")
-_BARE_EXCESS = (
-    1e-4  # by how much a history without a back-off weight may miss 1: files hold seven digits
-)
+_BARE_EXCESS = 1e-4  # a history without a back-off weight may miss 1 by: seven digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +33,10 @@ class Arpa:
 
     Args:
         words: the V words; word ``w`` is the unigram of row ``w``.
-        counts: how many n-grams there are of order 1, 2, ...
+        counts: number of n-grams of order 1, 2, ...
         keys: (n,) int64, ascending; see the module's docstring.
         log10_probs: (n,) log10 P(last word | the words before it).
-        log10_backoffs: (n,) log10 of the back-off weight of the n-gram as a history; 0 where there
-            is none.
+        log10_backoffs: (n,) log10 of the back-off weight as a history; 0 where there is none.
     """
 
     words: tuple[str, ...]
@@ -70,9 +67,7 @@ class Arpa:
 
     @cached_property
     def suffixes(self) -> np.ndarray:
-        """(n + 1,) for each node, that of its longest proper suffix in the model (0 for the
-        root).
-        """
+        """(n + 1,) for each node, that of its longest proper suffix; 0 for the root."""
         suffixes = np.zeros(len(self.keys) + 1, dtype=np.int64)
         for rows in self.rows_of_orders()[1:]:
             suffixes[rows.start + 1 : rows.stop + 1] = self.longest_nodes(
@@ -82,11 +77,7 @@ class Arpa:
 
     @cached_property
     def lower_log10_probs(self) -> np.ndarray:
-        """(n,) log10 P(last word | the history without its first word): what backing off would
-        give.
-
-        0 for unigrams.
-        """
+        """(n,) log10 P(last word | the history without its first word); 0 for unigrams."""
         lower = np.zeros(len(self.keys))
         first, parents = self.counts[0], self.parents
         # Mostly the shorter n-gram is there, and is then the longest suffix that has been found
@@ -112,7 +103,7 @@ class Arpa:
     def longest_nodes(
         self, nodes: np.ndarray, words: np.ndarray, suffixes: np.ndarray
     ) -> np.ndarray:
-        """The nodes of ``words`` after the longest suffixes of ``nodes`` for which there is one."""
+        """The nodes of ``words`` after the longest suffixes of ``nodes`` that have one."""
         nodes, longest = nodes.copy(), np.zeros(len(nodes), dtype=np.int64)
         active = np.arange(len(nodes))
         while active.size:
@@ -144,11 +135,10 @@ class Arpa:
     def sentence_scores(
         self, sentences: Sequence[Sequence[str]], *, score_unknown: bool = True
     ) -> tuple[np.ndarray, int]:
-        """log10 P(words and end | start) of each sentence (N,), and how many words are unknown.
+        """log10 P(words and end | start) of each sentence (N,), and the number of unknown words.
 
-        An unknown word has the probability of ``<unk>`` where the model has one and
-        ``score_unknown`` is true, otherwise it is left out; what follows it has no history in
-        either case.
+        An unknown word has the probability of ``<unk>`` where ``score_unknown`` is true and the
+        model has one, otherwise it is left out. What follows it has no history.
         """
         unknown = self.word_ids.get(UNK, -1)
         tokens, sentence_of = encode(sentences, self.word_ids, unknown)
@@ -160,11 +150,10 @@ class Arpa:
         return np.bincount(sentence_of[scored], scores, minlength=len(sentences)), num_unknown
 
     def _histories(self, tokens: np.ndarray, sentence_of: np.ndarray) -> np.ndarray:
-        """For each position, the node of its longest history that is in the model."""
+        """(M,) the node of the longest history of each position."""
         histories = np.zeros(len(tokens), dtype=np.int64)
-        nodes = np.zeros(
-            len(tokens), dtype=np.int64
-        )  # of the window of growing length that starts at a position
+        # Of the window of growing length that starts at a position.
+        nodes = np.zeros(len(tokens), dtype=np.int64)
         for length in range(1, self.order):
             if len(tokens) <= length:
                 break
@@ -224,32 +213,26 @@ def write_arpa(model: Arpa, path: Path) -> None:
 def read_arpa(path: Path) -> Arpa:
     """Read and check an ARPA file.
 
-    A back-off weight may be left out where it is never used or is 1: of an n-gram that is no
-    other's history, or that every word follows, or whose longer n-grams are as probable as the
-    shorter ones.
+    A back-off weight may be missing where it is never used or is 1: of an n-gram that is no
+    history, that every word follows, or whose longer n-grams are as probable as the shorter ones.
 
     Raises:
-        GraphError: an unreadable line, a wrong count, an n-gram without its history, a history that
-            lacks the back-off weight with which it would sum to 1, a missing section.
+        GraphError: an unreadable line, a wrong count, an n-gram without its history, a history
+            without the back-off weight it needs, a missing section.
         DataError: text that is not UTF-8, or a broken gzip file.
     """
     lines = read_lines(path)
     counts = _read_counts(path, lines)
     word_ids: dict[str, int] = {}
     keys, probs, backoffs = (np.zeros(0, dtype=t) for t in (np.int64, np.float64, np.float64))
-    bare, bare_lines = (
-        np.zeros(0, dtype=np.int64) for _ in range(2)
-    )  # nodes without a back-off weight
+    bare, bare_lines = [np.zeros(0, dtype=np.int64)] * 2  # nodes without a back-off weight
     for order, expected in enumerate(counts, start=1):
         section = _read_section(
             path, lines, order, expected, word_ids, highest=order == len(counts)
         )
         if order == 1 and not {BOS, EOS} <= word_ids.keys():
             raise GraphError(
-                path,
-                f"{BOS} and {EOS} among the unigrams",
-                "one of them is missing",
-                "estimate it again",
+                path, f"{BOS} and {EOS} among the unigrams", "not both", "estimate again"
             )
         section_keys = _section_keys(path, section, word_ids, keys)
         by_key = np.argsort(section_keys, kind="stable")
@@ -258,10 +241,7 @@ def read_arpa(path: Path) -> Arpa:
         if twice.size:
             row = int(by_key[twice[0] + 1])
             raise GraphError(
-                f"{path}:{section.numbers[row]}",
-                "each n-gram once",
-                "one a second time",
-                "remove it",
+                f"{path}:{section.numbers[row]}", "each n-gram once", "one again", "remove"
             )
         rank = np.empty_like(by_key)
         rank[by_key] = np.arange(len(by_key))
@@ -278,11 +258,7 @@ def read_arpa(path: Path) -> Arpa:
 
 @dataclass(frozen=True)
 class _Section:
-    """One order as read: line numbers, word numbers (rows, order), probabilities and back-off
-    weights.
-
-    ``bare``: the rows that have no back-off weight; of the highest order none are named.
-    """
+    """One order as read; ``bare``: rows without a back-off weight, none of the highest order."""
 
     numbers: array[int]
     bare: array[int]
@@ -298,9 +274,7 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> list[int]:
         if numbered[1].strip() == "\\data\\":
             break
     else:
-        raise GraphError(
-            f"{path}:{number}", r"a line '\data\'", "the end of the file", "give an ARPA file"
-        )
+        raise GraphError(f"{path}:{number}", r"a line '\data\'", "the end of the file", "give ARPA")
     counts: list[int] = []
     for number, line in lines:
         text = line.strip()
@@ -311,12 +285,10 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> list[int]:
         name, _, value = text.partition("=")
         if name.split() != ["ngram", str(len(counts) + 1)] or not _COUNT.fullmatch(value.strip()):
             expected = f"'ngram {len(counts) + 1}=COUNT'" + (r" or '\1-grams:'" if counts else "")
-            raise GraphError(
-                f"{path}:{number}", expected, repr(text), "repair or estimate the file again"
-            )
+            raise GraphError(f"{path}:{number}", expected, repr(text), "estimate it again")
         counts.append(int(value))
     raise GraphError(
-        f"{path}:{number}", r"a section '\1-grams:'", "the end of the file", "copy or make it again"
+        f"{path}:{number}", r"a section '\1-grams:'", "the end of the file", "make it again"
     )
 
 
@@ -345,10 +317,10 @@ def _read_section(
             if not fields:
                 continue
         if len(fields) != order + 1 and (highest or len(fields) != order + 2):
-            what = f"log10 P and {order} word(s)" + (
-                "" if highest else ", and maybe a back-off weight"
+            wanted = f"log10 P and {order} word(s)" + (
+                "" if highest else ", maybe a back-off weight"
             )
-            raise GraphError(f"{path}:{number}", what, repr(" ".join(fields)), way_out)
+            raise GraphError(f"{path}:{number}", wanted, repr(" ".join(fields)), way_out)
         try:
             probs.append(float(fields[0]))
             backoffs.append(float(fields[order + 1]) if len(fields) > order + 1 else 0.0)
@@ -371,19 +343,19 @@ def _read_section(
         numbers.append(number)
     else:
         raise GraphError(
-            f"{path}:{number}", f"a line '{end}'", "the end of the file", "copy or make it again"
+            f"{path}:{number}", f"a line '{end}'", "the end of the file", "make it again"
         )
     if len(numbers) != expected:
-        what = f"{expected} {order}-grams as the header says"
-        raise GraphError(f"{path}:{number}", what, str(len(numbers)), "copy or make it again")
+        wanted = f"{expected} {order}-grams as the header says"
+        raise GraphError(f"{path}:{number}", wanted, str(len(numbers)), "make it again")
     log10_probs, log10_backoffs = np.array(probs), np.array(backoffs)
-    for values, good, what in (
+    for values, good, wanted in (
         (log10_probs, log10_probs <= 1e-6, "log10 P at most 0"),
         (log10_backoffs, np.abs(log10_backoffs) < _LOG10_MOST, "a finite back-off weight"),
     ):
         if not good.all():
             row = int(np.argmin(good))
-            raise GraphError(f"{path}:{numbers[row]}", what, f"{values[row]:g}", way_out)
+            raise GraphError(f"{path}:{numbers[row]}", wanted, f"{values[row]:g}", way_out)
     words_of_rows = np.array(ids, dtype=np.int64).reshape(-1, order)
     return _Section(
         numbers, bare, words_of_rows, np.maximum(log10_probs, LOG10_ZERO), log10_backoffs
@@ -402,12 +374,9 @@ def _refuse_bare_histories(path: Path, model: Arpa, bare: np.ndarray, lines: np.
     )
     wrong = (np.abs(mass - shorter) > _BARE_EXCESS) & (shorter < 1 - _BARE_EXCESS)
     if wrong.any():
-        raise GraphError(
-            f"{path}:{lines[wrong].min()}",
-            "a back-off weight, as longer n-grams begin with this one",
-            "none",
-            "give it (0 for a weight of 1), or estimate the file again",
-        )
+        expected = "a back-off weight, as longer n-grams begin with this one"
+        way_out = "give it (0 for a weight of 1), or estimate the file again"
+        raise GraphError(f"{path}:{lines[wrong].min()}", expected, "none", way_out)
 
 
 def _section_keys(
@@ -423,11 +392,9 @@ def _section_keys(
         if missing.size:
             row, words = int(missing[0]), tuple(word_ids)
             history = " ".join(words[word] for word in ids[row, : column + 1].tolist())
+            expected = f"its history {history!r} among the {column + 1}-grams"
             raise GraphError(
-                f"{path}:{section.numbers[row]}",
-                f"its history {history!r} among the {column + 1}-grams",
-                "none",
-                "estimate it again: every n-gram's history must be in the model",
+                f"{path}:{section.numbers[row]}", expected, "none", "estimate it again"
             )
         nodes = rows + 1
     return nodes * len(word_ids) + ids[:, -1]

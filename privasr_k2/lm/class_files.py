@@ -41,16 +41,7 @@ FORMAT = "privasr_k2 class LM 1"
 
 @dataclass(frozen=True)
 class ClassLmConfig(Checked):
-    """How a class LM is trained; defaults in ``conf/common.yaml#class_lm``.
-
-    Args:
-        classes: their names; tags are ``<NAME>``.
-        order, discounting, max_ngrams: of the root model, as in ``conf/common.yaml#lm_ngram``.
-        sub_lm: ``tree``, ``bigram`` or ``unigram``.
-        list_weight: the share of the lists of names beside the names in the text, in [0, 1].
-        unknown_mass: P(a name is on no list and in no text), in [0, 1).
-        cut_history: whether the root model goes on from the tag alone after a name.
-    """
+    """How a class LM is trained; see ``conf/common.yaml#class_lm``."""
 
     classes: Annotated[list[str], MinLen(1), Different()]
     order: Count
@@ -80,10 +71,9 @@ def train_class_lm(
     """The root model of the tagged text, and a sub-model of each class's names.
 
     Args:
-        vocabulary: words that can be spoken; a name with another word is left out, and the log says
-            so.
+        vocabulary: words that can be spoken; names with others are left out and logged.
         lists: for some classes, names and their probabilities.
-        places: of names of the lists, file and line, which the log and errors name.
+        places: file and line of names of the lists, for the log and errors.
         dev: tagged held-out text, whose perplexity under the root model is logged.
 
     Raises:
@@ -95,9 +85,7 @@ def train_class_lm(
     for kind in config.classes:
         names = mix_names(counts.get(kind, {}), lists.get(kind, {}), config.list_weight)
         listed = (places or {}).get(kind, {})
-        unlisted = {
-            name: place for name, place in marked.get(kind, {}).items() if name not in listed
-        }
+        unlisted = {name: at for name, at in marked.get(kind, {}).items() if name not in listed}
         check_spoken(kind, names, spoken, {**listed, **unlisted})
         subs[kind] = _sub_lm(kind, within(names, spoken), config, _place(texts, kind))
     root = train_ngram(
@@ -112,7 +100,7 @@ def train_class_lm(
 
 
 def _place(texts: Sequence[TaggedText], kind: str) -> str:
-    """A class, and where the text first has its tag."""
+    """The class and the first place of its tag in the text."""
     tagged = (text.place for text in texts if text.place and tag_of(kind) in text.words)
     place = next(tagged, "")
     return f"{place} (class {kind})" if place else f"class {kind}"
@@ -141,10 +129,8 @@ def save_class_lm(folder: Path, lm: ClassLm) -> None:
         }
         for kind, sub in lm.sub_lms.items()
     }
-    spec = {
-        "format": FORMAT, "root": ROOT, "order": lm.root.order, "ngrams": list(lm.root.counts),
-        "cut_history": lm.cut_history, "classes": classes,
-    }  # fmt: skip
+    root = {"root": ROOT, "order": lm.root.order, "ngrams": list(lm.root.counts)}
+    spec = {"format": FORMAT, **root, "cut_history": lm.cut_history, "classes": classes}
     with atomic_path(folder) as temporary:
         (temporary / SUBS).mkdir(parents=True)
         for kind, sub in lm.sub_lms.items():
@@ -154,7 +140,7 @@ def save_class_lm(folder: Path, lm: ClassLm) -> None:
 
 
 def sub_file(folder: str | Path, kind: str) -> Path:
-    """Where a class LM's folder has the names of a class."""
+    """The file of a class's names in a class LM's folder."""
     return Path(folder) / SUBS / f"{kind}.txt"
 
 
@@ -167,10 +153,8 @@ def load_class_lm(folder: Path) -> ClassLm:
     """Read and check the folder of :func:`save_class_lm`.
 
     Raises:
-        DataError: a file is missing or no class LM's; a class of the folder or of the root model
-            without a sub-model; a sub-model that is not as :func:`privasr_k2.lm.sub_lm.read_sub_lm`
-            wants it.
-        GraphError: a root model that is no ARPA, or lacks a class.
+        DataError: a missing file or one of another kind, or a bad sub-model.
+        GraphError: a root model that is no ARPA, lacks a class, or has one without a sub-model.
     """
     if not is_class_lm(folder):
         raise DataError(folder / SPEC, "a class LM", "no such file", "make it with train_class_lm")
@@ -180,17 +164,12 @@ def load_class_lm(folder: Path) -> ClassLm:
         or spec.get("format") != FORMAT
         or not isinstance(spec.get("classes"), dict)
     ):
-        raise DataError(
-            folder / SPEC, f"format {FORMAT!r} and classes", "another file", "make it again"
-        )
+        raise DataError(folder / SPEC, f"format {FORMAT!r} and classes", "another file", "redo it")
     root = read_arpa(folder / ROOT)
     subs = {kind: read_sub_lm(sub_file(folder, kind)) for kind in spec["classes"]}
     tags = set(filter(is_tag, root.words))
     if lone := sorted(tags - {tag_of(kind) for kind in subs}):
         raise GraphError(
-            folder / SPEC,
-            "a sub-model for every class of root.arpa.gz",
-            f"none for {lone[0]}",
-            "train it again",
+            folder / SPEC, "a sub-model of every class", f"none for {lone[0]}", "retrain"
         )
     return ClassLm(root, subs, cut_history=bool(spec.get("cut_history")), name=str(folder))

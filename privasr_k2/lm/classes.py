@@ -1,11 +1,8 @@
-"""A class language model: an n-gram model of words and classes, and for each class a model of its
-names.
+"""A class language model: an n-gram model of words and classes, and a model of each class's names.
 
 In ``... call <PER> now`` the root model predicts ``<PER>``, the class's automaton the words of the
-name, and the root model goes on after the tag. What the words do not tell is hidden: whether a word
-is a name's, and how far the name goes. The probability of a word is the sum over all that is
-possible (the forward algorithm), so that P(w | history) sums to 1 over the vocabulary for every
-history, and a word that is both plain and a name's has the sum of both.
+name. Which words are names is hidden: P(w | history) is the sum over all readings (the forward
+algorithm), and sums to 1 over the vocabulary.
 """
 
 from __future__ import annotations
@@ -33,10 +30,10 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """The possible states before the next word, for some histories at once: K hypotheses.
+    """The K possible states before the next word, for some histories at once.
 
     Attributes:
-        owners: (K,) whose history it is, ascending.
+        owners: (K,) the history of each, ascending.
         nodes: (K,) the history's node in the root model; inside a name, that after the name.
         states: (K,) the state inside a name, -1 outside of one.
         probs: (K,) P(hypothesis | the words of the history); they sum to 1 for each history.
@@ -48,9 +45,7 @@ class Hidden:
     probs: np.ndarray
 
     def select(self, owners: np.ndarray) -> Hidden:
-        """The hypotheses of the histories ``owners`` (M,), which may repeat, now numbered 0 to M -
-        1.
-        """
+        """The hypotheses of ``owners`` (M,), which may repeat, renumbered 0 to M - 1."""
         starts = np.searchsorted(self.owners, owners)
         counts = np.searchsorted(self.owners, owners, side="right") - starts
         which, rows = np.repeat(np.arange(len(starts)), counts), ranges(starts, counts)
@@ -63,8 +58,8 @@ class ClassLm:
     Args:
         root: words and tags such as ``<PER>``.
         sub_lms: for each class (``PER``) its automaton.
-        cut_history: after a name the root model goes on from the tag alone, as if nothing stood
-            before it. A graph then needs one copy of each sub-model only.
+        cut_history: after a name the root model goes on from the tag alone. A graph then needs one
+            copy of each sub-model only.
 
     Raises:
         GraphError: a class whose tag the root model lacks.
@@ -78,20 +73,11 @@ class ClassLm:
         cut_history: bool = False,
         name: str = "class_lm",
     ) -> None:
-        self.root, self.sub_lms, self.cut_history, self.name = (
-            root,
-            dict(sub_lms),
-            cut_history,
-            name,
-        )
+        self.root, self.sub_lms, self.cut_history = root, dict(sub_lms), cut_history
+        self.name = name
         lacking = [kind for kind in sub_lms if tag_of(kind) not in root.word_ids]
         if lacking:
-            raise GraphError(
-                name,
-                f"{tag_of(lacking[0])} in the root model",
-                "no such word",
-                "train it with this class",
-            )
+            raise GraphError(name, f"{tag_of(lacking[0])} in the root model", "none", "train anew")
         tags = {tag_of(kind) for kind in sub_lms}
         plain = set(root.words) - tags - {BOS, EOS, UNK}
         words = sorted(plain.union(*(sub.words for sub in sub_lms.values())) - {UNK})
@@ -107,10 +93,9 @@ class ClassLm:
         return frozenset(self.vocabulary.words)
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
-        other.
+        """Natural log P of all words and sentence ends, (M,) float64, sentence by sentence.
 
-        A word that is unknown has the probability of ``<unk>``.
+        An unknown word has the probability of ``<unk>``.
         """
         blocks = [sentences[start : start + BLOCK] for start in range(0, len(sentences), BLOCK)]
         return np.concatenate([np.zeros(0), *map(self._score, blocks)])
@@ -124,29 +109,23 @@ class ClassLm:
         return ClassLm(root, self.sub_lms, cut_history=self.cut_history, name=self.name)
 
     def same_names(self, other: ClassLm) -> bool:
-        """Whether the sub-models of both are the same."""
+        """Whether both have the same sub-models."""
+        keys = ("words", "sources", "labels", "targets", "log_probs", "finals")
         return self.sub_lms.keys() == other.sub_lms.keys() and all(
-            sub.words == other.sub_lms[kind].words
-            and all(
-                np.array_equal(getattr(sub, key), getattr(other.sub_lms[kind], key))
-                for key in ("sources", "labels", "targets", "log_probs", "finals")
-            )
+            np.array_equal(getattr(sub, key), getattr(other.sub_lms[kind], key))
             for kind, sub in self.sub_lms.items()
+            for key in keys
         )
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of P(w | hypothesis) over the vocabulary: for each node (n + 1,), and inside names
-        (S,).
+        """Sums of P(w | hypothesis) over w: of each node (n + 1,), and inside names (S,).
 
-        Inside names the names' own part only; ending gives what the node has.
+        Inside names it is the names' own part; ending gives that of the node.
         """
-        inside = (
-            np.bincount(self._names.sources, self._names.probs, minlength=len(self._names.ends))
-            + self._names.ends
-        )
-        factors = np.ones(len(self.root.words))
-        factors[self._tags] = inside[self._names.starts] - self._names.ends[self._names.starts]
-        return history_sums(self.root, factors), inside
+        names, factors = self._names, np.ones(len(self.root.words))
+        going = np.bincount(names.sources, names.probs, minlength=len(names.ends))
+        factors[self._tags] = going[names.starts]
+        return history_sums(self.root, factors), going + names.ends
 
     def start(self) -> Hidden:
         """The beginning of a sentence, as history 0."""
@@ -163,8 +142,8 @@ class ClassLm:
             words: (E,) numbers of ``vocabulary``; :data:`BOUNDARY` is the sentence's end.
 
         Returns:
-            (E,) P(word | history), and the new histories, number e after word e. After a word of
-            probability 0 there is no history: the root model's empty one.
+            (E,) P(word | history), and the new histories, number e after word e; after a word of
+            probability 0 the root model's empty one.
         """
         before = self._with_ends(hidden).select(owners)
         word = words[before.owners]
@@ -194,9 +173,8 @@ class ClassLm:
             if first == last:
                 continue
             words = tree.edge_words[first:last]
-            probs, after = self.read(
-                hidden, tree.edge_nodes[first:last] - tree.starts[level], words
-            )
+            owners = tree.edge_nodes[first:last] - tree.starts[level]
+            probs, after = self.read(hidden, owners, words)
             blocks.append(probs)
             hidden = after.select(np.flatnonzero(words != BOUNDARY))
         return np.concatenate(blocks)
@@ -214,29 +192,20 @@ class ClassLm:
     def _plain(self, before: Hidden, rows: np.ndarray, words: np.ndarray) -> Hidden:
         roots = self._roots[words[rows]]
         rows, roots = rows[roots >= 0], roots[roots >= 0]
-        probs = before.probs[rows] * self._root_probs(before.nodes[rows], roots)
-        return _possible(
-            before.owners[rows],
-            self._after(before.nodes[rows], roots),
-            np.full(len(rows), -1),
-            probs,
-        )
+        nodes = before.nodes[rows]
+        probs = before.probs[rows] * self._root_probs(nodes, roots)
+        outside = np.full(len(rows), -1)
+        return _possible(before.owners[rows], self._after(nodes, roots), outside, probs)
 
     def _entering(self, before: Hidden, rows: np.ndarray, words: np.ndarray) -> Hidden:
-        first = np.searchsorted(self._names.first_words, words[rows])
-        count = np.searchsorted(self._names.first_words, words[rows], side="right") - first
-        which, entries = np.repeat(np.arange(len(first)), count), ranges(first, count)
-        rows, arcs = rows[which], self._names.first_arcs[entries]
-        tags = self._tags[self._names.class_of[self._names.sources[arcs]]]
-        probs = (
-            before.probs[rows]
-            * self._root_probs(before.nodes[rows], tags)
-            * self._names.probs[arcs]
-        )
+        names = self._names
+        first = np.searchsorted(names.first_words, words[rows])
+        count = np.searchsorted(names.first_words, words[rows], side="right") - first
+        rows, arcs = np.repeat(rows, count), names.first_arcs[ranges(first, count)]
+        tags = self._tags[names.class_of[names.sources[arcs]]]
+        probs = before.probs[rows] * self._root_probs(before.nodes[rows], tags) * names.probs[arcs]
         nodes = np.zeros_like(rows) if self.cut_history else before.nodes[rows]
-        return _possible(
-            before.owners[rows], self._after(nodes, tags), self._names.targets[arcs], probs
-        )
+        return _possible(before.owners[rows], self._after(nodes, tags), names.targets[arcs], probs)
 
     def _inside(self, before: Hidden, rows: np.ndarray, words: np.ndarray) -> Hidden:
         wanted = before.states[rows] * self._names.num_words + words[rows]
@@ -247,15 +216,14 @@ class ClassLm:
         return _possible(before.owners[rows], before.nodes[rows], self._names.targets[arcs], probs)
 
     def _merged(self, hidden: Hidden) -> Hidden:
-        """Equal hypotheses of a history as one; by history."""
+        """Equal hypotheses of a history as one; sorted by history."""
         nodes, states = len(self._history), len(self._names.ends) + 1
         keys = (hidden.owners * nodes + hidden.nodes) * states + hidden.states + 1
         different, which = np.unique(keys, return_inverse=True)
         owners_nodes, state = np.divmod(different, states)
         owners, node = np.divmod(owners_nodes, nodes)
-        return Hidden(
-            owners, node, state - 1, np.bincount(which, hidden.probs, minlength=len(different))
-        )
+        probs = np.bincount(which, hidden.probs, minlength=len(different))
+        return Hidden(owners, node, state - 1, probs)
 
     def _root_probs(self, nodes: np.ndarray, roots: np.ndarray) -> np.ndarray:
         log10_probs = self.root.log10_conditional(nodes, roots)
@@ -266,9 +234,7 @@ class ClassLm:
 
     @cached_property
     def _history(self) -> np.ndarray:
-        """(n + 1,) each node, or where no n-gram can begin with it, its longest suffix that
-        counts.
-        """
+        """(n + 1,) each node, or its longest suffix that begins an n-gram."""
         nodes = np.arange(len(self.root.keys) + 1)
         highest = self.root.rows_of_orders()[-1].start + 1
         nodes[highest:] = self.root.suffixes[highest:] if self.root.order > 1 else 0
@@ -276,7 +242,7 @@ class ClassLm:
 
     @cached_property
     def _roots(self) -> np.ndarray:
-        """(V,) each word of the vocabulary in the root model, -1 where it is none."""
+        """(V,) each word of the vocabulary in the root model, -1 where it is missing."""
         ids = self.root.word_ids
         numbers = np.array([ids.get(word, -1) for word in self.vocabulary.symbols], dtype=np.int64)
         numbers[[BOUNDARY, UNKNOWN]] = ids[EOS], ids.get(UNK, -1)

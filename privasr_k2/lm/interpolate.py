@@ -1,16 +1,14 @@
 """Linear interpolation of language models, at the level of probabilities (eq. 3 of turan2022).
 
-*Dynamic*: every word's probability is mixed when it is asked for; any models, neural ones among
-them. This is eq. 3.
-*Static*: n-gram models as one ARPA of the union of their n-grams, as SRILM's ``ngram -mix-lm``
-makes it. The probabilities of these n-grams are the mixture's exactly; back-off weights are fitted
-so that all histories sum to 1. It differs from the dynamic mixture where no model has the n-gram:
-that gives each model the weight of its own back-off, here one weight serves all. Where words and
-tags of class LMs are mixed, it differs more (:func:`privasr_k2.lm.mixtures.interpolate_files`).
+*Dynamic*: each word's probability is mixed when it is scored, for models of any kind (eq. 3).
+*Static*: n-gram models as one ARPA of the union of their n-grams, as SRILM's ``ngram -mix-lm``. The
+probabilities of these n-grams are the mixture's exactly; other words share one back-off weight,
+fitted so that each history sums to 1.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 from collections.abc import Collection, Sequence
@@ -30,16 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class InterpolationConfig(Checked):
-    """How models are interpolated; defaults in ``conf/classlm.yaml#interpolate``.
-
-    Args:
-        form: ``static`` (one ARPA, or one class LM) or ``dynamic`` (a file that names the models).
-        weights: ``em`` (chosen on dev), ``preset``, or a number for each model, as ``0.2,0.8``.
-        preset: lambda_w, lambda_c, lambda_n of eq. 3: for a word model and a class model, and a
-            third, neural one.
-        max_steps: most steps of EM.
-        tolerance: EM ends when a step gains less log-probability a word, in nats.
-    """
+    """How models are interpolated; see ``conf/classlm.yaml#interpolate``."""
 
     form: Annotated[str, one_of("static", "dynamic")]
     weights: str
@@ -50,12 +39,10 @@ class InterpolationConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.preset) != 3 or abs(self.preset[0] + self.preset[1] - 1) > 1e-6:
-            raise ValueError(
-                f"preset must be three numbers, lambda_w + lambda_c = 1, got {self.preset}"
-            )
+            raise ValueError(f"preset must be three numbers, w + c = 1, got {self.preset}")
 
     def fixed_weights(self, count: int) -> np.ndarray | None:
-        """(count,) the weights that are given; None where EM chooses them.
+        """(count,) the given weights; None where EM chooses them.
 
         Raises:
             DataError: another number of weights than models, or weights that do not sum to 1.
@@ -64,29 +51,22 @@ class InterpolationConfig(Checked):
             return None
         if self.weights == "preset":
             word, of_class, neural = self.preset
-            weights = {
-                2: [word, of_class],
-                3: [(1 - neural) * word, (1 - neural) * of_class, neural],
-            }.get(count)
-            if weights is None:
+            if count not in (2, 3):
                 raise DataError("weights=preset", "2 or 3 models", f"{count}", "choose weights=em")
-            return np.array(weights)
+            own = 1 - neural if count == 3 else 1.0
+            return np.array([own * word, own * of_class, neural][:count])
         try:
             return checked_weights([float(part) for part in self.weights.split(",")], count)
         except ValueError:
-            raise DataError(
-                f"weights={self.weights}",
-                "em, preset, or numbers parted by commas",
-                self.weights,
-                "correct it",
-            ) from None
+            expected = "em, preset, or numbers parted by commas"
+            raise DataError("weights", expected, self.weights, "correct it") from None
 
 
 def checked_weights(weights: Sequence[float], count: int, place: str = "weights") -> np.ndarray:
     """(count,) the weights as an array.
 
     Raises:
-        DataError: another number than models, one outside [0, 1], or a sum other than 1 (by more
+        DataError: another number than ``count``, one outside [0, 1], or a sum other than 1 (by more
             than 1e-6).
     """
     checked = np.array(weights, dtype=np.float64)
@@ -103,11 +83,9 @@ def checked_weights(weights: Sequence[float], count: int, place: str = "weights"
 def em_weights(
     log_probs: np.ndarray, *, max_steps: int = 1000, tolerance: float = 1e-7
 ) -> tuple[np.ndarray, float]:
-    """The weights of the mixture that give a text the greatest probability, by EM from equal
-    weights.
+    """The mixture weights of greatest probability of a text, by EM from equal weights.
 
-    ``w_i <- mean over the text of w_i p_i / sum_j w_j p_j``; the log-probability is concave in the
-    weights, so there is one maximum.
+    ``w_i <- mean over the text of w_i p_i / sum_j w_j p_j``: the log-probability is concave in w.
 
     Args:
         log_probs: (M, I) ln P of every word by each model; -inf is a probability of 0.
@@ -116,7 +94,7 @@ def em_weights(
         (I,) the weights, and the mean ln P of a word.
 
     Raises:
-        DataError: a word that no model gives a probability.
+        DataError: a word without a probability in any model.
 
     >>> weights, _ = em_weights(np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]))
     >>> weights.round(3).tolist()
@@ -125,12 +103,7 @@ def em_weights(
     best = log_probs.max(axis=1, keepdims=True)
     if not np.isfinite(best).all():
         row = int(np.flatnonzero(~np.isfinite(best[:, 0]))[0])
-        raise DataError(
-            "dev text",
-            "words with a probability in some model",
-            f"none for word {row + 1}",
-            "train on more",
-        )
+        raise DataError("dev text", "words of some model", f"none for word {row + 1}", "use more")
     scaled = np.exp(log_probs - best)
     weights = np.full(log_probs.shape[1], 1.0 / log_probs.shape[1])
     before = -np.inf
@@ -148,8 +121,8 @@ def em_weights(
 class Interpolated:
     """Models whose probabilities are mixed word by word.
 
-    A word that some models know and others do not cannot be scored: these would take it as
-    ``<unk>``, and the mixture would not sum to 1.
+    A word that only some models know is refused: others would score it as ``<unk>``, and the
+    mixture would not sum to 1.
     """
 
     def __init__(
@@ -163,9 +136,7 @@ class Interpolated:
         self.scores_unknown = all(lm.scores_unknown for lm in lms)
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
-        other.
-        """
+        """Natural log P of all words and sentence ends, (M,) float64, sentence by sentence."""
         return self._mixed([lm.token_log_probs(self._checked(sentences)) for lm in self.lms])
 
     def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
@@ -179,22 +150,15 @@ class Interpolated:
 
     def _checked(self, sentences: Sentences) -> Sentences:
         if self._partly_known:
-            for sentence in sentences:
-                for word in sentence:
-                    if word in self._partly_known:
-                        raise GraphError(
-                            self.name, "words that all models know or none", f"{word!r}, known to some",
-                            "train the models with the same lang folder",
-                        )  # fmt: skip
+            words = itertools.chain.from_iterable(sentences)
+            if word := next((word for word in words if word in self._partly_known), None):
+                expected, found = "words that all models know or none", f"{word!r}, known to some"
+                raise GraphError(self.name, expected, found, "train them with one lang folder")
         return sentences
 
 
 def mixed_log_probs(log_probs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(M,) ln of the mixture's probabilities [turan2022, eq. 3].
-
-    Args:
-        log_probs: (M, I) ln P of every word by each model.
-        weights: (I,).
+    """(M,) ln of the mixture's probabilities [turan2022, eq. 3], from those of I models (M, I).
 
     >>> np.exp(mixed_log_probs(np.log([[0.5, 0.1]]), np.array([0.25, 0.75]))).round(3).tolist()
     [0.2]
@@ -204,13 +168,9 @@ def mixed_log_probs(log_probs: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 class DevText:
-    """Text that a mixture's weights are chosen by, and mixtures are judged by.
+    """Text by which the weights of a mixture are chosen and mixtures are compared.
 
-    Words that a model does not know are left out: they stand in histories, but nobody predicts
-    them, as in ``ppl`` of :mod:`privasr_k2.lm.perplexity`.
-
-    Args:
-        lms: the models to mix.
+    Words unknown to some model stand in histories, but are not predicted.
 
     Attributes:
         log_probs: (M, I) ln P of every word and sentence end by each model, for :func:`em_weights`.
@@ -227,10 +187,7 @@ class DevText:
         if not tokens:
             raise DataError("dev text", "sentences", "none", "give text with at least one")
         if partly:
-            log.info(
-                "%d words are not known to all models: their probabilities do not count",
-                len(partly),
-            )
+            log.info("%d words that some models do not know do not count", len(partly))
         self._sentences = sentences
         self._used = np.array([word == EOS or word in everywhere for word in tokens], bool)
         self.log_probs = np.stack([self._of(lm) for lm in lms], axis=1)
@@ -248,28 +205,24 @@ class DevText:
 
 
 def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
-    """One back-off model of the union of n-grams, with ``P(w|h) = sum_i weights_i P_i(w|h)`` in
-    each.
+    """One back-off model of the union of n-grams, with ``P(w|h) = sum_i weights_i P_i(w|h)``.
 
-    A word that a model lacks has probability 0 in it, and leaves it without a history.
+    A word that a model lacks has probability 0 in it, and ends its history.
 
     Raises:
         DataError: weights that do not fit.
     """
     shares = checked_weights(weights, len(models))
-    words = tuple(
-        dict.fromkeys([BOS, EOS, UNK, *(word for model in models for word in model.words)])
-    )
-    if not any(UNK in model.word_ids for model in models):
-        words = tuple(word for word in words if word != UNK)
-    to_union = _numbers(models, words)
+    unknown = [UNK] if any(UNK in model.word_ids for model in models) else []
+    every = (word for model in models for word in model.words)
+    words = tuple(dict.fromkeys([BOS, EOS, *unknown, *every]))
+    ids = {word: number for number, word in enumerate(words)}
+    to_union = [np.array([ids[word] for word in model.words], dtype=np.int64) for model in models]
     from_union = [np.full(len(words), -1, dtype=np.int64) for _ in models]
     for numbers, back in zip(to_union, from_union):
         back[numbers] = np.arange(len(numbers))
     keys, counts, probs = [], [], []
-    places = [
-        np.zeros(1, dtype=np.int64) for _ in models
-    ]  # of each model's nodes of one order, in the union
+    places = [np.zeros(1, dtype=np.int64) for _ in models]  # each model's nodes in the union
     nodes = [np.zeros(1, dtype=np.int64) for _ in models]  # of the union's histories, in each model
     before, first = 0, 0  # rows of the union so far; the first of the histories
     for level in range(max(model.order for model in models)):
@@ -298,22 +251,14 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
         probs.append(prob)
     with np.errstate(divide="ignore"):
         log10_probs = np.maximum(np.log10(np.concatenate(probs)), LOG10_ZERO)
-    joined = np.concatenate(keys)
-    return with_fitting_backoffs(
-        Arpa(words, tuple(counts), joined, log10_probs, np.zeros(len(joined)))
-    )
-
-
-def _numbers(models: Sequence[Arpa], words: Sequence[str]) -> list[np.ndarray]:
-    """For each model, the numbers of its words in ``words``."""
-    ids = {word: number for number, word in enumerate(words)}
-    return [np.array([ids[word] for word in model.words], dtype=np.int64) for model in models]
+    joined, none = np.concatenate(keys), np.zeros(sum(counts))
+    return with_fitting_backoffs(Arpa(words, tuple(counts), joined, log10_probs, none))
 
 
 def _union_keys(
     model: Arpa, level: int, numbers: np.ndarray, places: np.ndarray, num_words: int
 ) -> np.ndarray | None:
-    """The union's keys of a model's n-grams of one order; None where it has none of it."""
+    """The union's keys of a model's n-grams of one order; None without any."""
     if level >= model.order:
         return None
     rows = model.rows_of_orders()[level]

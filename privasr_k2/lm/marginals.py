@@ -5,10 +5,8 @@ Both equations of turan2022 rescale a background model and normalize it again, h
 - eq. 1: ``P(w|h) = (P_A(w) / P_B(w))^beta P_B(w|h) / Z(h)`` [Kneser, Peters & Klakow 1997]
 - eq. 2: ``P(w|h) = (P_B(w|h) / P_B(w))^beta P_A(w) / Z(h)``
 
-that is ``c(w) P_B(w|h)^a / Z(h)`` with ``c = (P_A / P_B)^beta, a = 1`` or ``c = P_A / P_B^beta, a =
-beta``. Where the background backs off, ``P_B(w|h) = bow(h) P_B(w|h')``, and so does the adapted
-model, with the weight ``bow(h)^a Z(h') / Z(h)``: it is a back-off model of the same n-grams,
-exactly. ``Z(h)`` needs the n-grams that are there, and ``Z(h')`` for all other words.
+that is ``c(w) P_B(w|h)^a / Z(h)``. With the back-off weight ``bow(h)^a Z(h') / Z(h)`` the adapted
+model is an exact back-off model of the same n-grams.
 """
 
 from __future__ import annotations
@@ -34,15 +32,7 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class MarginalsConfig(Checked):
-    """How a model is adapted; defaults in ``conf/classlm.yaml#fma``.
-
-    Args:
-        equation: 1 or 2; None: that with the least perplexity on dev.
-        beta: the exponent, 0 to 1; None: that of ``betas`` with the least perplexity on dev.
-        betas: what is tried on dev.
-        prior_words: the background's unigrams count as so many words beside those of the adaptation
-            text; 0: as many as it has different words [Witten & Bell 1991].
-    """
+    """How a model is adapted; see ``conf/classlm.yaml#fma``."""
 
     equation: Annotated[int, Interval(ge=1, le=2)] | None
     beta: Share | None
@@ -58,10 +48,9 @@ class MarginalsConfig(Checked):
 def smoothed_unigrams(
     sentences: Sentences, model: Arpa, prior_words: float, place: str = "the text"
 ) -> np.ndarray:
-    """(V,) the unigrams of a text, smoothed by those of a model; they sum to 1.
+    """(V,) the unigrams ``(count(w) + m P_B(w)) / (N + m)`` of a text, smoothed by a model's.
 
-    ``P(w) = (count(w) + m P_B(w)) / (N + m)`` for words and sentence ends that the model can
-    predict; others count as ``<unk>`` where it predicts that, and not at all where it does not.
+    Unknown words count as ``<unk>`` where the model predicts that, else not at all.
 
     Args:
         prior_words: m; 0 stands for the number of different words of the text.
@@ -76,9 +65,7 @@ def smoothed_unigrams(
     counts[prior == 0] = 0.0
     total, kinds = counts.sum(), np.count_nonzero(counts)
     if total <= len(sentences):
-        raise DataError(
-            place, f"words of the model's {len(prior)}", "none", "give text of the same form"
-        )
+        raise DataError(place, f"words of the model's {len(prior)}", "none", "normalize it alike")
     mass = prior_words or float(kinds)
     return (counts + mass * prior) / (total + mass)
 
@@ -91,17 +78,14 @@ def adapt(
     equation: int,
     background: np.ndarray | None = None,
 ) -> Arpa:
-    """The background model with the marginals of the adaptation text: the same n-grams, exactly
-    normalized.
+    """The background model with the marginals of the adaptation text, exactly normalized.
 
     Args:
         adapted: (V,) P_A(w), above 0 where the model's unigram is.
-        beta: in [0, 1]; 0 gives the background (eq. 1) or the unigrams ``adapted`` (eq. 2); at 1
-            both agree.
+        beta: in [0, 1]; 0 gives the background (eq. 1) or the unigrams ``adapted`` (eq. 2).
         equation: 1 or 2.
-        background: (V,) P_B(w) of the ratio; by default the model's unigrams. Those of a Kneser-Ney
-            model are made for backing off and are no marginals of it: smoothed unigrams of the
-            background's text can be given here.
+        background: (V,) P_B(w) of the ratio; by default the model's unigrams, which of a Kneser-Ney
+            model are no marginals.
 
     >>> from privasr_k2.lm.ngram import count_ngrams, estimate
     >>> model = estimate(count_ngrams([["a", "b"], ["a"]], ["a", "b"], order=2), "witten_bell")
@@ -133,10 +117,7 @@ def rescale(model: Arpa, factors: np.ndarray, power: float) -> Arpa:
     if not (normalizers > 0).all():
         word = model.words[model.last_words[max(int(np.argmin(normalizers)) - 1, 0)]]
         raise GraphError(
-            "the background model",
-            f"a word that can follow ... {word}",
-            "none",
-            "estimate it again",
+            "the model", f"a word that can follow ... {word}", "none", "estimate again"
         )
     parents = model.parents
     with np.errstate(divide="ignore"):
@@ -157,8 +138,7 @@ def rescale(model: Arpa, factors: np.ndarray, power: float) -> Arpa:
 def history_normalizers(model: Arpa, factors: np.ndarray, power: float) -> np.ndarray:
     """(n + 1,) ``Z(h) = sum over w of factors(w) P(w|h)^power`` for the history of every node.
 
-    ``Z(h) = sum over the n-grams h w of factors(w) (P(w|h)^a - bow(h)^a P(w|h')^a) + bow(h)^a
-    Z(h')``.
+    It is ``sum over n-grams h w of factors(w) (P(w|h)^a - bow(h)^a P(w|h')^a) + bow(h)^a Z(h')``.
     """
     normalizers = np.zeros(len(model.keys) + 1)
     orders = model.rows_of_orders()
@@ -179,19 +159,14 @@ def history_normalizers(model: Arpa, factors: np.ndarray, power: float) -> np.nd
 
 
 def history_sums(model: Arpa, factors: np.ndarray | None = None) -> np.ndarray:
-    """(n + 1,) the sum of ``factors(w) P(w|h)`` over all words for every node; factors are 1 by
-    default.
-    """
-    return history_normalizers(
-        model, np.ones(len(model.words)) if factors is None else factors, 1.0
-    )
+    """(n + 1,) the sum of ``factors(w) P(w|h)`` over all words for every node; by default of P."""
+    factors = np.ones(len(model.words)) if factors is None else factors
+    return history_normalizers(model, factors, 1.0)
 
 
 @dataclass(frozen=True)
 class Adaptation:
-    """An adapted model, its equation and exponent, and the perplexity on dev of all that were
-    tried.
-    """
+    """An adapted model, its equation and exponent, and all perplexities on dev."""
 
     model: Arpa
     equation: int
@@ -207,8 +182,7 @@ def adapt_on_dev(
     *,
     background: np.ndarray | None = None,
 ) -> Adaptation:
-    """Adapt with the equation and the exponent that are set, or with those of the least perplexity
-    on dev.
+    """Adapt with the given equation and exponent, or those of the least perplexity on dev.
 
     Raises:
         DataError: there is something to choose and dev is empty.

@@ -1,7 +1,7 @@
-"""Language models by their files: any one of them, and mixtures as one model or as a JSON file.
+"""Language models by their files, and mixtures as one model or as a JSON file.
 
-A mixture's file: ``format``; ``lms``, for each model its path (from the file's folder), its weight,
-and a hash of its content.
+A mixture's file has ``format`` and ``lms``: for each model its path (from the file's folder),
+weight and hash.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ FORMAT = "privasr_k2 mixture 1"
 
 
 def open_lm(path: Path, device: str = "cpu") -> LanguageModel:
-    """The model at ``path``: a folder of ``train_lm``, a class LM's, a mixture's JSON, or an ARPA
-    file.
-    """
+    """The model at ``path``: a neural or a class LM's folder, a mixture's JSON, or an ARPA file."""
     if path.suffix == ".json":
         return load_mixture(path, device)
     if is_class_lm(path):
@@ -45,12 +43,9 @@ def open_lm(path: Path, device: str = "cpu") -> LanguageModel:
 def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa | ClassLm:
     """ARPA files and class LMs as one static mixture; a class LM where one of them is one.
 
-    Of class LMs the root models are mixed, whose n-grams hold tags in place of names. A word model
-    has no
-    tags: after a name that the class has given it knows no history. The root model of a class LM
-    has no n-grams of a name's words: after a name that was read as plain words it knows none. The
-    sums of both readings so differ from the mixture of the models' probabilities [turan2022, eq.
-    3], which the dynamic form is. Which of the two predicts better is a matter of models and text.
+    Of class LMs the root models are mixed. A word model has no tags and so no history after a name,
+    and a root model has none after a name read as plain words: the result differs from the dynamic
+    mixture [turan2022, eq. 3].
 
     Raises:
         DataError: class LMs with different names, a neural model, or weights that do not fit.
@@ -58,25 +53,15 @@ def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa |
     models: list[Arpa | ClassLm] = []
     for path in paths:
         if path.is_dir() and not is_class_lm(path):
-            raise DataError(
-                path,
-                "an ARPA file or a class LM",
-                "another folder",
-                "--set form=dynamic takes any model",
-            )
+            raise DataError(path, "an ARPA file or class LM", "a folder", "take --set form=dynamic")
         models.append(load_class_lm(path) if path.is_dir() else read_arpa(path))
     with_classes = [model for model in models if isinstance(model, ClassLm)]
     for other in with_classes[1:]:
         if not with_classes[0].same_names(other):
-            raise DataError(
-                other.name,
-                f"the names of {with_classes[0].name}",
-                "others",
-                "--set form=dynamic takes any model",
-            )
-    mixed = interpolate(
-        [model.root if isinstance(model, ClassLm) else model for model in models], weights
-    )
+            expected = f"the names of {with_classes[0].name}"
+            raise DataError(other.name, expected, "others", "take --set form=dynamic")
+    roots = [model.root if isinstance(model, ClassLm) else model for model in models]
+    mixed = interpolate(roots, weights)
     return with_classes[0].with_root(mixed) if with_classes else mixed
 
 
@@ -94,31 +79,21 @@ def load_mixture(path: Path, device: str = "cpu") -> Interpolated:
     """The mixture that a file names.
 
     Raises:
-        DataError: another file, a model that is not there or not as it was, weights that do not sum
-            to 1.
+        DataError: another file, a missing or changed model, or weights that do not sum to 1.
     """
     spec: Any = read_json(path)
     named = spec.get("lms") if isinstance(spec, dict) and spec.get("format") == FORMAT else None
     if not isinstance(named, list) or not all(isinstance(entry, dict) for entry in named):
-        raise DataError(
-            path, f"format {FORMAT!r} and lms", "another file", "make it with interpolate_lms"
-        )
+        raise DataError(path, f"format {FORMAT!r} and lms", "another file", "make it again")
     lms = []
     for entry in named:
         lm = path.parent / str(entry.get("path"))
         digest = _hash(lm)
         if digest is None or digest != entry.get("hash"):
-            raise DataError(
-                path,
-                f"{lm} as it was when the weights were chosen",
-                "another or none",
-                "run interpolate_lms again",
-            )
+            raise DataError(path, f"{lm} as it was when weights were chosen", "another", "redo it")
         lms.append(open_lm(lm, device))
-    weights = checked_weights(
-        [float(entry.get("weight", np.nan)) for entry in named], len(lms), str(path)
-    )
-    return Interpolated(lms, weights.tolist(), name=str(path))
+    weights = [float(entry.get("weight", np.nan)) for entry in named]
+    return Interpolated(lms, weights, name=str(path))
 
 
 def _hash(path: Path) -> str | None:

@@ -1,12 +1,13 @@
 """Training data of a class LM: text in which names are marked or stand as tags, and lists of names.
 
-Text is read in two forms. JSON Lines (``*.jsonl``, ``*.jsonl.gz``; cuts too) hold words and the
-spans of names (:mod:`privasr_k2.text.tagged_files`). In plain text, a sentence a line, names may
-stand as tags (``<PER>``).
+JSON Lines (``*.jsonl``, ``*.jsonl.gz``; cuts too) hold words and the spans of names
+(:mod:`privasr_k2.text.tagged_files`). In plain text, a sentence a line, names may stand as tags
+(``<PER>``).
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,14 +26,14 @@ _SHOWN = 5
 
 
 def read_text(path: Path, classes: Collection[str] | None = None) -> list[TaggedText]:
-    """The texts of a file; those without words are left out.
+    """The texts of a file that have words.
 
     Args:
-        classes: None takes whatever is marked.
+        classes: the classes that may be marked; None: any.
 
     Raises:
-        DataError: with file and line or id: what is no text, spans that cannot be, a tag inside a
-            name, a class that is none of ``classes``.
+        DataError: with file and line or id: no text, impossible spans, a tag inside a name, a class
+            outside ``classes``.
     """
     if not path.is_file():
         raise DataError(path, "text", "no such file", "correct the name")
@@ -52,11 +53,7 @@ def read_text(path: Path, classes: Collection[str] | None = None) -> list[Tagged
 
 
 def read_texts(paths: Iterable[Path], classes: Collection[str] | None = None) -> list[TaggedText]:
-    """The texts of several files, one after the other, as :func:`read_text` reads each.
-
-    An id stands once in a file; other files may have it again, and a file that is named twice
-    counts twice.
-    """
+    """The texts of several files, as :func:`read_text`; a file named twice counts twice."""
     return [text for path in paths for text in read_text(path, classes)]
 
 
@@ -74,9 +71,7 @@ def _refuse_other_classes(place: str, text: TaggedText, classes: Collection[str]
 
 
 def _refuse_nested(place: str, text: TaggedText) -> None:
-    """Classes are not nested; a span that is the tag of its own class is no name, but that class
-    again.
-    """
+    """Classes are not nested; a span that is its own class's tag is that class again."""
     for first, end, kind in text.entities or ():
         words = text.words[first:end]
         if words != (tag_of(kind),) and any(map(is_tag, words)):
@@ -85,16 +80,13 @@ def _refuse_nested(place: str, text: TaggedText) -> None:
 
 
 def mentions(texts: Sequence[TaggedText]) -> dict[str, dict[Name, float]]:
-    """For each class, how often each name is marked; a span of its class's own tag is no name."""
-    counts = {
-        kind: {
-            tuple(name.split()): float(count)
-            for name, count in names.items()
-            if name != tag_of(kind)
-        }
-        for kind, names in names_of(texts).items()
-    }
-    return {kind: names for kind, names in counts.items() if names}
+    """For each class, how often each name is marked; a span of its own tag is no name."""
+    counts: dict[str, dict[Name, float]] = {}
+    for kind, names in names_of(texts).items():
+        for name, count in names.items():
+            if name != tag_of(kind):
+                counts.setdefault(kind, {})[tuple(name.split())] = float(count)
+    return counts
 
 
 def mention_places(texts: Sequence[TaggedText]) -> dict[str, dict[Name, str]]:
@@ -112,48 +104,39 @@ def mention_places(texts: Sequence[TaggedText]) -> dict[str, dict[Name, str]]:
 
 
 def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mapping[Name, float]]:
-    """The lists of a folder (``per.txt``, ``org.txt``, ...): for each class names and their
-    probabilities.
+    """For each class, the names in a folder's lists (``per.txt``, ``org.txt``, ...) and their P.
 
     Args:
-        normalize: as the words of the text are.
+        normalize: as the words of the text.
 
     Raises:
         DataError: as :func:`privasr_k2.text.name_lists.read_name_lists`.
     """
     return {
-        kind: {
-            tuple(normalize(name).split()): weight
-            for name, weight in zip(
-                names_of.names,
-                names_of.weights or [1.0 / len(names_of.names)] * len(names_of.names),
-            )
-        }
-        for kind, names_of in read_name_lists(folder, normalize).items()
+        kind: dict(zip(_words(listed.names, normalize), listed.weights or itertools.repeat(even)))
+        for kind, listed in read_name_lists(folder, normalize).items()
+        for even in [1.0 / max(1, len(listed.names))]
     }
 
 
 def list_places(folder: Path, normalize: Callable[[str], str]) -> dict[str, dict[Name, str]]:
     """For each class, file and line of each name of :func:`read_lists`."""
     return {
-        kind: {
-            tuple(normalize(name).split()): place
-            for name, place in zip(names_of.names, names_of.places)
-        }
-        for kind, names_of in read_name_lists(folder, normalize).items()
+        kind: dict(zip(_words(listed.names, normalize), listed.places))
+        for kind, listed in read_name_lists(folder, normalize).items()
     }
+
+
+def _words(names: Sequence[str], normalize: Callable[[str], str]) -> list[Name]:
+    return [tuple(normalize(name).split()) for name in names]
 
 
 def check_spoken(
     kind: str, names: Mapping[Name, float], spoken: Collection[str], places: Mapping[Name, str]
 ) -> None:
-    """Tell which names of a class have words that nobody can say; the log does while others are
-    left.
+    """Log the names, with probabilities, of a class with words outside the lexicon ``spoken``.
 
-    Args:
-        names: and their probabilities.
-        spoken: the words of the lexicon.
-        places: file and line of each, in the order in which they are told.
+    ``places`` (file and line of names) also orders them.
 
     Raises:
         DataError: no name is left; with file and line of the first.
@@ -169,13 +152,9 @@ def check_spoken(
         for place, name in zip(where, lost)
     )
     if len(lost) == len(names):
-        raise DataError(
-            where[0],
-            f"a name of {kind} with all its words in words.txt",
-            f"words that it lacks, in brackets: {shown}",
-            "add them to the lexicon, or other names to the list",
-        )
-    log.warning(
-        "class %s: %d of %d names (%.1f %% in mass) have words that words.txt lacks (in brackets) and are "
-        "left out: %s", kind, len(lost), len(names), 100 * sum(names[name] for name in lost), shown,
-    )  # fmt: skip
+        expected = f"a name of {kind} with all its words in words.txt"
+        found = f"words that it lacks, in brackets: {shown}"
+        raise DataError(where[0], expected, found, "add words to the lexicon, or names to the list")
+    mass = 100 * sum(names[name] for name in lost)
+    counts = f"{len(lost)} of {len(names)} names ({mass:.1f} % in mass)"
+    log.warning("class %s: %s with words outside words.txt are left out: %s", kind, counts, shown)

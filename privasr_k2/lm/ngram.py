@@ -1,9 +1,8 @@
 """Estimating a word n-gram model: counts, discounting, back-off weights.
 
-Text becomes one array of word numbers; n-grams of every order are counted by sorting keys in a trie
-(as :class:`privasr_k2.lm.arpa.Arpa` keeps them), so nothing loops over n-grams. The vocabulary is
-closed: a word outside it is counted as ``<unk>``, whose unigram keeps the mass of unknown words;
-longer n-grams with ``<unk>`` are left out of the model, because a decoder never asks for them.
+N-grams of every order are counted by sorting keys in a trie, as in
+:class:`privasr_k2.lm.arpa.Arpa`. The vocabulary is closed: other words are counted as ``<unk>``.
+Longer n-grams with ``<unk>`` are left out of the model, because a decoder never asks for them.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ class Counts:
 
     Args:
         words: the V words, with ``<s>``, ``</s>`` and ``<unk>``.
-        keys: one ascending array an order: ``row of the history (one order down) * V + word``.
-        counts: how often each n-gram occurs in the text.
+        keys: per order, ascending: ``row of the history (one order down) * V + word``.
+        counts: of each n-gram in the text.
         suffixes: the row (one order down) of each n-gram without its first word.
     """
 
@@ -53,33 +52,22 @@ def count_ngrams(
     word_ids = {word: number for number, word in enumerate(words)}
     if len(word_ids) < len(words):
         raise DataError(
-            "words.txt",
-            "each word once, and none of <s> </s> <unk>",
-            "a repeated word",
-            "make it again",
+            "words.txt", "each word once, and none of <s> </s> <unk>", "other", "repair"
         )
     tokens, sentence_of = encode(sentences, word_ids, word_ids[UNK])
     if len(tokens) == 2 * len(sentences):
-        raise DataError(
-            "the text of the language model",
-            "words",
-            "none",
-            "give text, or another 'text' setting",
-        )
+        raise DataError("the text of the language model", "words", "none", "give text")
     keys = [np.arange(len(words), dtype=np.int64)]
     counts = [np.bincount(tokens, minlength=len(words))]
     suffixes = [np.zeros(len(words), dtype=np.int64)]
     # of the window that starts at each position; -1 where it crosses a sentence's border
     rows = tokens
     for length in range(2, order + 1):
-        starts = np.flatnonzero(
-            sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
-        )
+        inside = sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
+        starts = np.flatnonzero(inside)
+        windows = rows[starts] * len(words) + tokens[starts + length - 1]
         new_keys, first, inverse, new_counts = np.unique(
-            rows[starts] * len(words) + tokens[starts + length - 1],
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
+            windows, return_index=True, return_inverse=True, return_counts=True
         )
         suffixes.append(rows[starts[first] + 1])
         keys.append(new_keys)
@@ -92,21 +80,18 @@ def count_ngrams(
 def estimate(counts: Counts, discounting: str) -> Arpa:
     """A back-off model from counts.
 
-    - ``witten_bell``: ``P(w|h) = (c(hw) + T(h) P(w|h')) / (c(h) + T(h))`` with T(h) the number of
-      different words after h [Witten & Bell 1991, method C, interpolated]. It needs no counts of
-      counts, and stands pruning well, because its lower orders are estimates of P(w|h') themselves
-      [Chelba et al. 2010].
-    - ``kneser_ney``: one discount ``D = n1 / (n1 + 2 n2)`` an order, back-off, as SRILM's
+    - ``witten_bell``: ``P(w|h) = (c(hw) + T(h) P(w|h')) / (c(h) + T(h))``, T(h) different words
+      after h [Witten & Bell 1991, method C, interpolated]. It stands pruning well [Chelba et al.
+      2010].
+    - ``kneser_ney``: one discount ``D = n1 / (n1 + 2 n2)`` per order, back-off, as SRILM's
       ``-ukndiscount -kn-modify-counts-at-end`` [Kneser & Ney 1995].
-    - ``modified_kneser_ney``: three discounts an order, interpolated [Chen & Goodman 1998].
+    - ``modified_kneser_ney``: three discounts per order, interpolated [Chen & Goodman 1998].
 
     Raises:
         ConfigError: an unknown ``discounting``.
     """
     if discounting not in DISCOUNTINGS:
-        raise ConfigError(
-            "discounting", " | ".join(DISCOUNTINGS), repr(discounting), "choose one of them"
-        )
+        raise ConfigError("discounting", " | ".join(DISCOUNTINGS), repr(discounting), "choose one")
     kneser_ney = discounting != "witten_bell"
     interpolate = discounting != "kneser_ney"
     num_words = len(counts.words)
@@ -162,10 +147,7 @@ def _unigrams(counts: Counts, discounting: str) -> np.ndarray:
 
 
 def _continuation_counts(counts: Counts, level: int) -> np.ndarray:
-    """Kneser-Ney's counts: of different words before the n-gram.
-
-    N-grams of the highest order and those that begin with ``<s>`` keep their own.
-    """
+    """Kneser-Ney's counts; n-grams of the highest order and after ``<s>`` keep their own."""
     raw = counts.counts[level]
     if level == len(counts.keys) - 1:
         return raw
@@ -174,10 +156,10 @@ def _continuation_counts(counts: Counts, level: int) -> np.ndarray:
 
 
 def kneser_ney_discounts(effective: np.ndarray, *, modified: bool, order: int) -> np.ndarray:
-    """(4,) what is taken from a count of 0, 1, 2, 3 or more.
+    """(4,) the discount of a count of 0, 1, 2, 3 or more.
 
-    Where a small text has too few counts of counts for a discount within (0, count), the fixed
-    discounts 0.5, 1, 1.5 (or 0.5) take its place, and the log says so.
+    Where counts of counts are too few for a discount within (0, count), the log says so, and it is
+    0.5, 1, 1.5 (or 0.5).
 
     >>> kneser_ney_discounts(np.array([1, 1, 1, 1, 2, 2, 3, 4]), modified=False, order=2).tolist()
     [0.0, 0.5, 0.5, 0.5]
@@ -205,12 +187,7 @@ def kneser_ney_discounts(effective: np.ndarray, *, modified: bool, order: int) -
 
 
 def as_model(counts: Counts, probs: list[np.ndarray], backoffs: list[np.ndarray]) -> Arpa:
-    """Probabilities and back-off weights of all counted n-grams, without the longer n-grams of
-    ``<unk>``.
-
-    Args:
-        probs, backoffs: for each order, one a counted n-gram.
-    """
+    """Probabilities and back-off weights per order, without the longer n-grams of ``<unk>``."""
     model = _as_arpa(counts, probs, backoffs)
     kept = _without_unknown(model)
     return model if kept.all() else keep_rows(model, kept)
@@ -232,16 +209,13 @@ def _as_arpa(counts: Counts, probs: list[np.ndarray], backoffs: list[np.ndarray]
 
 
 def history_frequencies(counts: Counts) -> np.ndarray:
-    """(n + 1,) log10 of how often each node of the estimated model occurs, relative to all words.
+    """(n + 1,) log10 of the relative frequency of each node of the estimated model, for pruning.
 
-    Pruning by the lower orders of a Kneser-Ney model as P(h) goes wrong: they are no estimates of
-    it [Chelba et al. 2010]. On 7.2 million words of books pruned to a million n-grams, these
-    frequencies lower the perplexity of held-out text by 3 %.
+    The lower orders of a Kneser-Ney model are no estimates of P(h) [Chelba et al. 2010].
     """
     total = float(counts.counts[0].sum())
-    frequencies = _as_arpa(
-        counts, [c / total for c in counts.counts], [np.ones(len(c)) for c in counts.counts]
-    )
+    ones = [np.ones(len(c)) for c in counts.counts]
+    frequencies = _as_arpa(counts, [c / total for c in counts.counts], ones)
     return np.concatenate([[0.0], frequencies.log10_probs[_without_unknown(frequencies)]])
 
 
@@ -259,10 +233,7 @@ def _without_unknown(model: Arpa) -> np.ndarray:
 
 
 def perplexity(model: Arpa, sentences: Sequence[Sequence[str]]) -> float:
-    """10 ** -(mean log10 P per known word or sentence end); unknown words are counted out.
-
-    Unknown words still break the history, as they would for a decoder that met one.
-    """
+    """10 ** -(mean log10 P per known word or sentence end); unknown words break the history."""
     scores, num_unknown = model.sentence_scores(sentences, score_unknown=False)
     num_tokens = sum(len(s) + 1 for s in sentences) - num_unknown
     return float(10.0 ** (-scores.sum() / max(num_tokens, 1)))

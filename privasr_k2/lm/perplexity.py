@@ -1,12 +1,8 @@
-"""Perplexity, computed alike for n-gram and neural language models, so that a table compares like
-with like.
+"""Perplexity, computed alike for n-gram and neural language models.
 
-What all share: the vocabulary is closed, that of ``words.txt``. Any other word of the text is an
-OOV: it is read as ``<unk>`` by every model, whether or not the model has a word of that name, and
-P(<unk>) is not split over the words that it may stand for. Sentences are independent; their ends
-are predicted and counted. ``ppl`` leaves the predictions of OOVs out (they still are in the
-histories); ``ppl_with_oov`` takes log P(<unk>) for them, which flatters a model with many, so that
-it stands beside and not instead.
+The vocabulary is closed, that of ``words.txt``. Every other word (OOV) is read as ``<unk>``, whose
+probability is not split over the words it stands for. Sentence ends are predicted and counted.
+``ppl`` leaves out the predictions of OOVs; ``ppl_with_oov`` takes log P(<unk>) for them.
 """
 
 from __future__ import annotations
@@ -14,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,7 +43,7 @@ class LanguageModel(Protocol):
         """Whether ``<unk>`` has a probability."""
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,), all sentences one after the other."""
+        """Natural log P of all words and sentence ends, (M,), sentence by sentence."""
 
     def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
         """The same for the hypotheses of N-best lists, which begin alike."""
@@ -58,17 +55,14 @@ class Perplexity:
 
     Attributes:
         lm: the model's name.
-        sentences, words, oov: numbers of sentences (and so of sentence ends), of words, of words
-            outside ``words.txt``.
-        nats: -sum of log P over words inside the vocabulary and sentence ends.
+        sentences, words, oov: numbers of sentences, words, and words outside ``words.txt``.
+        nats: -sum of log P over known words and sentence ends.
         oov_nats: -sum of log P(<unk>) over the others; None where the model has no ``<unk>``.
-        words_beyond, words_lacking: words of the model that ``words.txt`` lacks, which cost it
-            probability, and words of ``words.txt`` that the model lacks (none of them in the text).
-        groups: for each group of sentences its share of ``nats`` and how many predictions that is,
-            for intervals over groups; None where no groups were named.
+        words_beyond, words_lacking: words of the model that ``words.txt`` lacks, and the reverse.
+        groups: the share of each group of sentences in ``nats``, and its number of predictions.
 
-    >>> one = Perplexity("a", sentences=1, words=2, oov=1, nats=2 * math.log(8), oov_nats=math.log(64))
-    >>> round(one.ppl), round(one.ppl_with_oov)
+    >>> oov = Perplexity("a", sentences=1, words=2, oov=1, nats=2 * math.log(8), oov_nats=4.158883)
+    >>> round(oov.ppl), round(oov.ppl_with_oov)
     (8, 16)
     """
 
@@ -89,9 +83,7 @@ class Perplexity:
 
     @property
     def ppl_with_oov(self) -> float | None:
-        """exp((nats + oov_nats) / (words + sentence ends)); None where the model has no
-        ``<unk>``.
-        """
+        """exp((nats + oov_nats) / (words + sentence ends)); None without ``<unk>``."""
         if self.oov_nats is None:
             return None
         return _exp((self.nats + self.oov_nats) / (self.words + self.sentences))
@@ -107,9 +99,9 @@ class Perplexity:
     def record(self) -> dict[str, Any]:
         """The figures as JSON has them."""
         figures = {**asdict(self), "ppl": self.ppl, "ppl_with_oov": self.ppl_with_oov}
-        return {
-            name: value for name, value in figures.items() if name != "groups" or value is not None
-        }
+        if self.groups is None:
+            del figures["groups"]
+        return figures
 
 
 def perplexity(
@@ -118,17 +110,15 @@ def perplexity(
     words: Iterable[str],
     groups: Sequence[str] | None = None,
 ) -> Perplexity:
-    """The perplexity of a text, with the treatment of this module's docstring.
+    """The perplexity of a text.
 
     Args:
         words: the closed vocabulary, one for all models of a table.
-        groups: the group of each sentence, such as its speaker; the figures then hold each group's
-            share.
+        groups: the group of each sentence, such as its speaker.
 
     Raises:
         DataError: an empty text.
-        GraphError: a model that lacks a word of the vocabulary that the text has: its figure would
-        not compare.
+        GraphError: a model that lacks a word of vocabulary and text.
     """
     if not len(sentences):
         raise DataError("the text", "sentences", "none", "give a text with at least one")
@@ -136,13 +126,9 @@ def perplexity(
     beyond, lacking = set(lm.words) - known, known - set(lm.words)
     missing = next((w for sentence in sentences for w in sentence if w in lacking), None)
     if missing is not None:
-        raise GraphError(
-            lm.name,
-            f"the vocabulary of words.txt ({len(known)} words)",
-            f"{len(lacking)} of its words are missing, {missing!r} of the text among them",
-            "train the model with this lang folder, or give the lang folder that it was trained"
-            " with",
-        )
+        expected = f"the vocabulary of words.txt ({len(known)} words)"
+        found = f"{len(lacking)} of its words are missing, {missing!r} of the text among them"
+        raise GraphError(lm.name, expected, found, "use its own lang folder")
     read = [[word if word in known else UNK for word in sentence] for sentence in sentences]
     is_oov = np.array([word == UNK for sentence in read for word in (*sentence, EOS)])
     log_probs = lm.token_log_probs(read)
@@ -171,14 +157,11 @@ def _by_group(
 
 
 class KenlmModel:
-    """An ARPA model, scored exactly by kenlm.
-
-    :func:`~privasr_k2.lm.arpa.read_arpa` reads the file first: kenlm takes a back-off weight that
-    is missing for 1, and does not name the lines that it refuses.
+    """An ARPA model, scored exactly by kenlm, read and checked by ``read_arpa`` first.
 
     Raises:
-        GraphError: a file that ``read_arpa`` refuses, or that kenlm does: it wants bigrams at
-            least, and tabs between the columns.
+        GraphError: a file that ``read_arpa`` or kenlm refuses: kenlm wants bigrams at least, and
+            tabs between columns.
     """
 
     def __init__(self, path: Path, name: str | None = None) -> None:
@@ -203,13 +186,9 @@ class KenlmModel:
         return self._model
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
-        other.
-        """
-        log10_probs = [
-            score for s in sentences for score, _, _ in self._model.full_scores(" ".join(s))
-        ]
-        return np.array(log10_probs) * math.log(10.0)
+        """Natural log P of all words and sentence ends, (M,) float64, sentence by sentence."""
+        scores = (self._model.full_scores(" ".join(sentence)) for sentence in sentences)
+        return np.array([score for words in scores for score, _, _ in words]) * math.log(10.0)
 
     def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
         """The same for the hypotheses of N-best lists."""
@@ -223,23 +202,16 @@ class KenlmModel:
 def table(results: Sequence[Perplexity]) -> str:
     """A table of plain text, the treatment beneath it."""
     head = ["lm", "ppl", "ppl with OOV", "words", "ends", "OOV", "beyond", "lacking"]
+    counts = attrgetter("words", "sentences", "oov", "words_beyond", "words_lacking")
     rows = [
-        [result.lm, f"{result.ppl:.2f}", _shown(result.ppl_with_oov)]
-        + [
-            str(n)
-            for n in (
-                result.words,
-                result.sentences,
-                result.oov,
-                result.words_beyond,
-                result.words_lacking,
-            )
-        ]
+        [result.lm, f"{result.ppl:.2f}", _shown(result.ppl_with_oov), *map(str, counts(result))]
         for result in results
     ]
     widths = [max(map(len, column)) for column in zip(head, *rows)]
-    lines = ["  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))
-             for row in (head, *rows)]  # fmt: skip
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+        for row in (head, *rows)
+    ]
     return "\n".join([*lines, TREATMENT])
 
 

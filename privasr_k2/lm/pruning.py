@@ -10,15 +10,12 @@ from privasr_k2.lm.arpa import BOS, EOS, LOG10_ZERO, Arpa
 def prune_to(
     model: Arpa, max_ngrams: int, history_log10_probs: np.ndarray | None = None
 ) -> tuple[Arpa, float]:
-    """The model with at most ``max_ngrams`` n-grams, and the threshold that was found for it.
+    """The model with at most ``max_ngrams`` n-grams, and the threshold that gives it.
 
-    An n-gram goes if perplexity rises by less than the threshold (relative) without it. An n-gram
-    stays as long as a longer one needs it as its history; unigrams always stay. Because no score
-    depends on what else goes, one sort finds the threshold.
+    An n-gram without which perplexity rises by less than the threshold (relative) is dropped,
+    unless a longer one needs it as its history. Unigrams stay.
 
     Args:
-        model: V unigrams and longer n-grams.
-        max_ngrams: at least V is always kept.
         history_log10_probs: (n + 1,) log10 P of each node as a history; the model's own by default.
     """
     if len(model.keys) <= max(max_ngrams, model.counts[0]):
@@ -37,9 +34,7 @@ def prune_to(
 
 
 def perplexity_changes(model: Arpa, history_log10_probs: np.ndarray | None = None) -> np.ndarray:
-    """(n,) the relative change of perplexity without each n-gram [Stolcke 1998]; inf for
-    unigrams.
-    """
+    """(n,) the relative rise of perplexity without each n-gram [Stolcke 1998]; unigrams inf."""
     parents, first = model.parents, model.counts[0]
     if history_log10_probs is None:
         history_log10_probs = history_probs(model)
@@ -56,9 +51,8 @@ def perplexity_changes(model: Arpa, history_log10_probs: np.ndarray | None = Non
         p * change + left[parents] * (new_backoff - old_backoff)
     )
     # A history without a usable back-off weight (its words are all of them) keeps its n-grams.
-    changes = np.where(
-        np.isfinite(delta), 10.0 ** np.where(np.isfinite(delta), delta, 0.0) - 1.0, np.inf
-    )
+    usable = np.isfinite(delta)
+    changes = np.where(usable, 10.0 ** np.where(usable, delta, 0.0) - 1.0, np.inf)
     changes[:first] = np.inf
     return changes
 
@@ -74,24 +68,19 @@ def history_probs(model: Arpa) -> np.ndarray:
 
 
 def keep_rows(model: Arpa, kept: np.ndarray) -> Arpa:
-    """The model with the n-grams ``kept`` (n,) and the back-off weights that make it sum to 1
-    again.
-    """
+    """The model with the n-grams ``kept`` (n,), and back-off weights that make it sum to 1."""
     num_words = len(model.words)
     new_node = np.concatenate([[0], np.cumsum(kept)])
     keys = new_node[model.parents[kept]] * num_words + model.last_words[kept]
     counts = tuple(int(np.count_nonzero(kept[rows])) for rows in model.rows_of_orders())
     while len(counts) > 1 and counts[-1] == 0:
         counts = counts[:-1]
-    pruned = Arpa(
-        model.words, counts, keys, model.log10_probs[kept], model.log10_backoffs[kept].copy()
-    )
-    return with_fitting_backoffs(pruned)
+    probs, backoffs = model.log10_probs[kept], model.log10_backoffs[kept]
+    return with_fitting_backoffs(Arpa(model.words, counts, keys, probs, backoffs))
 
 
 def with_fitting_backoffs(model: Arpa) -> Arpa:
-    """The model with ``backoff(h) = (1 - sum P(w|h)) / (1 - sum P(w|h'))`` over the words that
-    follow h.
+    """The model with ``backoff(h) = (1 - sum P(w|h)) / (1 - sum P(w|h'))`` over w following h.
 
     Where those words hold all of the mass, nothing is left for others; where they are all words, it
     is 1.
@@ -103,13 +92,12 @@ def with_fitting_backoffs(model: Arpa) -> Arpa:
         # Shorter histories first: the lower-order probabilities go through their new weights.
         parents = model.parents[rows]
         lower = fitted.log10_conditional(model.suffixes[parents], model.last_words[rows])
-        start, size = int(parents.min(initial=1)), int(parents.max(initial=1)) + 1
-        left = 1.0 - np.bincount(
-            parents - start, 10.0 ** model.log10_probs[rows], minlength=size - start
-        )
-        left_lower = 1.0 - np.bincount(parents - start, 10.0**lower, minlength=size - start)
+        start, end = int(parents.min(initial=1)), int(parents.max(initial=1)) + 1
+        own, size = parents - start, end - start
+        left = 1.0 - np.bincount(own, 10.0 ** model.log10_probs[rows], minlength=size)
+        left_lower = 1.0 - np.bincount(own, 10.0**lower, minlength=size)
         ratio = np.log10(np.maximum(left, 1e-12) / np.maximum(left_lower, 1e-12))
         weights = np.where(left_lower > 1e-12, np.where(left > 1e-12, ratio, LOG10_ZERO), 0.0)
-        has_children = np.bincount(parents - start, minlength=size - start) > 0
-        backoffs[start - 1 : size - 1][has_children] = weights[has_children]
+        has_children = np.bincount(own, minlength=size) > 0
+        backoffs[start - 1 : end - 1][has_children] = weights[has_children]
     return fitted

@@ -1,15 +1,14 @@
-"""Sub-language models: what the words of a class's names are, as a small deterministic weighted
-automaton.
+"""Sub-language models: the names of a class as a small deterministic weighted automaton.
 
 State 0 is the start. In every state the probabilities of the arcs and of ending sum to 1, and no
-name is empty. Three kinds, from names with weights:
+name is empty.
 
-- ``tree``: a prefix tree; every name has its own relative frequency, others have none
-- ``bigram``: the words of names follow each other as they do in the list, by relative frequencies
-- ``unigram``: any words of names in any order; the end is as likely after every word
+- ``tree``: a prefix tree; every name has its relative frequency, others none
+- ``bigram``: words follow each other as in the names, by relative frequencies
+- ``unigram``: any words of names in any order; the end is equally likely after every word
 
-Names that no list has may be given some mass: the start then has an arc ``<unk>``, which the graph
-can expand by a model of spellings or sounds; such names are as long as those of the list.
+An arc ``<unk>`` of the start can hold the mass of unlisted names, to be expanded by spelling or
+sound.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ class SubLm:
     """The automaton of S states, A arcs and W words.
 
     Attributes:
-        words: the W words on its arcs, each once; ``<unk>`` for names that it does not list.
-        sources, labels, targets: (A,) int64; labels are places in ``words``. By source and label,
-            ascending; no two of the same.
+        words: the W words on its arcs, each once; ``<unk>`` for unlisted names.
+        sources, labels, targets: (A,) int64; labels index ``words``. Sorted by source and label, no
+            pair twice.
         log_probs: (A,) ln P(label | source).
         finals: (S,) ln P(the name ends | state), -inf where it cannot.
     """
@@ -63,7 +62,7 @@ class SubLm:
         return {key: arc for arc, key in enumerate(zip(self.sources.tolist(), words))}
 
     def log_prob(self, name: Name) -> float:
-        """ln P(name), -inf where it cannot be.
+        """ln P(name), -inf for an impossible one.
 
         >>> sub = make_sub_lm({("new", "york"): 3.0, ("york",): 1.0}, "tree")
         >>> round(math.exp(sub.log_prob(("new", "york"))), 6), sub.log_prob(("new",))
@@ -84,22 +83,17 @@ def make_sub_lm(
     """The automaton of names.
 
     Args:
-        names: the words of each name and its weight; weights of any sum.
+        names: the words of each name and its weight, of any sum.
         kind: one of :data:`KINDS`.
-        unknown_mass: P(a name is none that the automaton lists), in [0, 1).
+        unknown_mass: P(an unlisted name), in [0, 1).
         place: what errors name.
 
     Raises:
-        DataError: no name, or none with a weight above 0.
+        DataError: no name with a weight above 0.
     """
     listed = {name: weight for name, weight in names.items() if weight > 0}
     if not listed:
-        raise DataError(
-            place,
-            "names",
-            "none",
-            "tag more text, give a list of names, or take the class out of 'classes'",
-        )
+        raise DataError(place, "names", "none", "tag more text, or give a list of names")
     words = tuple(sorted({word for name in listed for word in name}))
     numbers = {word: number for number, word in enumerate(words)}
     lengths = np.array([len(name) for name in listed])
@@ -110,9 +104,8 @@ def make_sub_lm(
     weights = weights / weights.sum()
     ending = 1.0 / float(weights @ lengths)  # of a name of the mean length, after each of its words
     if kind == "unigram":
-        share = (
-            np.bincount(padded[inside], np.repeat(weights, lengths), minlength=len(words)) * ending
-        )
+        counts = np.bincount(padded[inside], np.repeat(weights, lengths), minlength=len(words))
+        share = counts * ending
         count = 2 if ending < 1 - 1e-12 else 1
         sources = np.repeat(np.arange(count), len(words))
         leaving = np.concatenate([share, (1 - ending) * share][:count])
@@ -125,15 +118,14 @@ def make_sub_lm(
     return _by_source(words, arcs, ends)
 
 
-_Arcs = tuple[
-    np.ndarray, np.ndarray, np.ndarray, np.ndarray
-]  # sources, labels, targets, probabilities
+#: Sources, labels, targets and probabilities.
+_Arcs = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def _relative_frequencies(
     padded: np.ndarray, lengths: np.ndarray, weights: np.ndarray, num_words: int, tree: bool
 ) -> tuple[_Arcs, np.ndarray]:
-    """Arcs and ends of a prefix tree, or where the last word is all that counts."""
+    """Arcs and ends of a prefix tree, or of a bigram."""
     states = np.zeros(len(padded), dtype=np.int64)
     num_states = 1 if tree else num_words + 1
     sources, labels, targets, masses, ends, end_masses = [], [], [], [], [], []
@@ -165,7 +157,7 @@ def _relative_frequencies(
 def _with_unknown(
     words: Name, arcs: _Arcs, ends: np.ndarray, mass: float, ending: float
 ) -> tuple[Name, _Arcs, np.ndarray]:
-    """With one more state, of names that are not listed: as many words as others on the average."""
+    """With one more state, of unlisted names whose length is that of others on average."""
     sources, labels, targets, probs = arcs
     probs = np.where(sources == 0, probs * (1 - mass), probs)
     state, unknown = len(ends), len(words)
@@ -243,8 +235,7 @@ def join_sub_lms(subs: Sequence[SubLm], word_ids: Mapping[str, int]) -> JoinedSu
 def mix_names(
     counts: Mapping[Name, float], listed: Mapping[Name, float], list_weight: float
 ) -> dict[Name, float]:
-    """Relative frequencies in text, mixed with a list: ``(1 - list_weight) f(name) + list_weight
-    g(name)``.
+    """The mixture ``(1 - list_weight) f(name) + list_weight g(name)`` of relative frequencies.
 
     Where one of the two has no name, the other stands alone.
 
@@ -270,16 +261,13 @@ def within(names: Mapping[Name, float], words: Collection[str]) -> dict[Name, fl
 
 
 def write_sub_lm(path: Path, sub: SubLm) -> None:
-    """Write ``source target word lnP`` for each arc, ``state lnP`` for each state where a name may
-    end.
-    """
+    """Write a line ``source target word lnP`` for each arc, ``state lnP`` for each end."""
     words = [sub.words[label] for label in sub.labels.tolist()]
     rows = zip(sub.sources.tolist(), sub.targets.tolist(), words, sub.log_probs.tolist())
     lines = [f"{source} {target} {word} {log_prob!r}\n" for source, target, word, log_prob in rows]
     ends = np.flatnonzero(np.isfinite(sub.finals))
-    lines += [
-        f"{state} {value!r}\n" for state, value in zip(ends.tolist(), sub.finals[ends].tolist())
-    ]
+    finals = zip(ends.tolist(), sub.finals[ends].tolist())
+    lines += [f"{state} {value!r}\n" for state, value in finals]
     write_text(path, "".join(lines))
 
 
@@ -287,10 +275,9 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
     """Read and check an automaton.
 
     Raises:
-        DataError: a line that is none, a word that is a class (sub-models are not nested) or a
-            sentence's boundary, two arcs of one state and word, a state whose probabilities do not
-            sum to 1 within ``tolerance``, an end in the start state, a state from which no name
-            ends.
+        DataError: another line, a tag or a boundary as a word, two arcs of one state and word,
+            probabilities of a state that do not sum to 1 within ``tolerance``, an end in the start
+            state, a state from which no name ends.
     """
     if not path.is_file():
         raise DataError(path, "a sub-language model", "no such file", "make it with train_class_lm")
@@ -301,51 +288,43 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
         fields = line.split()
         if not fields:
             continue
-        if len(fields) not in (2, 4) or not all(
-            field.isdecimal() for field in fields[: len(fields) // 2]
-        ):
+        states = fields[: len(fields) // 2]
+        if len(fields) not in (2, 4) or not all(map(str.isdecimal, states)):
             raise _wrong(path, number, "'source target word lnP' or 'state lnP'", repr(line))
         value, state = _log_prob(path, number, fields[-1]), int(fields[0])
         last_line[state] = number
         if len(fields) == 2:
             if state == 0 or state in finals:
-                raise _wrong(
-                    path, number, "one end for each state but the start (no empty name)", repr(line)
-                )
+                expected = "one end for each state but the start (no empty name)"
+                raise _wrong(path, number, expected, repr(line))
             finals[state] = value
             continue
         word = fields[2]
         if word in (BOS, EOS) or (word.startswith("<") and word.endswith(">") and word != UNK):
             raise _wrong(path, number, "words (sub-models are not nested)", word)
         if (state, word) in arcs:
-            raise _wrong(
-                path, number, "one arc for each state and word", f"a second one of {state} {word}"
-            )
+            found = f"a second one of {state} {word}"
+            raise _wrong(path, number, "one arc for each state and word", found)
         arcs[state, word] = (int(fields[1]), value)
     if not arcs:
         raise _wrong(path, 1, "arcs", "an empty class")
-    num_states = 1 + max(
-        *finals, *(key[0] for key in arcs), *(target for target, _ in arcs.values())
-    )
-    words = tuple(sorted({word for _, word in arcs} - {UNK})) + (
-        (UNK,) if any(w == UNK for _, w in arcs) else ()
-    )
+    targets = [target for target, _ in arcs.values()]
+    num_states = 1 + max(*finals, *targets, *(state for state, _ in arcs))
+    words = tuple(sorted({word for _, word in arcs}, key=lambda word: (word == UNK, word)))
     numbers = {word: number for number, word in enumerate(words)}
     ends = np.exp([finals.get(state, -math.inf) for state in range(num_states)])
     columns = (
         np.array([state for state, _ in arcs]),
         np.array([numbers[word] for _, word in arcs]),
-        np.array([target for target, _ in arcs.values()]),
+        np.array(targets),
         np.exp([value for _, value in arcs.values()]),
     )
     sub = _by_source(words, columns, ends)
     wrong = np.flatnonzero(np.abs(sub.sums - 1) > tolerance)
     if wrong.size:
         state = int(wrong[0])
-        raise _wrong(
-            path, last_line.get(state, 1), f"probabilities of state {state} that sum to 1",
-            f"{sub.sums[state]:.6g}",
-        )  # fmt: skip
+        expected = f"probabilities of state {state} that sum to 1"
+        raise _wrong(path, last_line.get(state, 1), expected, f"{sub.sums[state]:.6g}")
     endless = np.flatnonzero(~_ending(sub))
     if endless.size:
         state = int(endless[0])
@@ -376,6 +355,4 @@ def _log_prob(path: Path, number: int, text: str) -> float:
 
 
 def _wrong(path: Path, number: int, expected: str, found: str) -> DataError:
-    return DataError(
-        f"{path}:{number}", expected, found, "repair it, or make it again with train_class_lm"
-    )
+    return DataError(f"{path}:{number}", expected, found, "repair it, or train it again")

@@ -1,6 +1,4 @@
-"""Which text a language model learns from; from there to a pruned n-gram model, with its
-figures.
-"""
+"""The text that a language model learns from, and its way to a pruned n-gram model."""
 
 from __future__ import annotations
 
@@ -35,15 +33,7 @@ TEXTS = ("auto", "train", "lm_text", "both", "beside")
 
 @dataclass(frozen=True)
 class NgramConfig(Checked):
-    """How an n-gram model is estimated; defaults in ``conf/common.yaml#lm_ngram``.
-
-    Args:
-        order: the length of the longest n-grams.
-        discounting: ``modified_kneser_ney``, ``kneser_ney`` or ``witten_bell``.
-        max_ngrams: entropy pruning keeps at most so many n-grams of all orders together; 0 keeps
-            all.
-        text, train_repeat: as in :class:`TextConfig`.
-    """
+    """How an n-gram model is estimated; see ``conf/common.yaml#lm_ngram``."""
 
     order: Count
     discounting: Annotated[str, one_of(*DISCOUNTINGS)]
@@ -53,16 +43,7 @@ class NgramConfig(Checked):
 
 
 class TextConfig(Protocol):
-    """The settings that select the text of a corpus.
-
-    Attributes:
-        text: ``train`` (the cuts), ``lm_text`` (``lm_text.txt.gz``, or a file in its place),
-            ``both``;
-            ``auto``: ``lm_text`` where there is one, else ``train``; ``beside``: the corpus's own
-            ``auto``, and the file beside it.
-        train_repeat: how often the text of train is taken; with ``beside`` that of
-            ``lm_text.txt.gz``, too.
-    """
+    """The settings that select a corpus's text; see ``conf/common.yaml#lm_ngram``."""
 
     @property
     def text(self) -> str: ...
@@ -77,26 +58,22 @@ def training_text(
     given: Sequence[Path] | None,
     further: Path | None = None,
 ) -> Sentences:
-    """The sentences of the files ``given``, or else those of a corpus that ``config.text`` asks
-    for.
+    """The sentences of the files ``given``, or those of a corpus selected by ``config.text``.
 
     Args:
         manifests: the folder of ``cuts_train.jsonl.gz`` and, maybe, ``lm_text.txt.gz``.
-        given: text in the forms of :func:`privasr_k2.lm.names.read_text`, in place of all that.
-        further: a normalized sentence a line, in place of ``lm_text.txt.gz`` alone, or beside it
-            where ``config.text`` is ``beside``.
+        given: text in the forms of :func:`privasr_k2.lm.names.read_text`.
+        further: normalized sentences in place of ``lm_text.txt.gz``, or beside it with ``beside``.
 
     Raises:
-        ConfigError: neither files nor a corpus; or files, and values that choose from a corpus.
+        ConfigError: neither files nor a corpus, or files and a selection from a corpus.
         DataError: as :func:`choose_text` and :func:`privasr_k2.lm.names.read_text`.
     """
     if given:
         _refuse_choices(config)
         return read_words(given)
     if manifests is None:
-        raise ConfigError(
-            "--in-manifests", "a corpus, or files of text", "neither", "give it, or --in-text"
-        )
+        raise ConfigError("--in-manifests", "a corpus, or files of text", "neither", "give one")
     own = manifests / "lm_text.txt.gz"
     if config.text == "beside":
         of_corpus = _text_of_lines(own) if own.exists() else _text_of_cuts(manifests, "train")
@@ -110,9 +87,7 @@ def training_text(
 
 
 def dev_text(manifests: Path | None, given: Path | None) -> Sentences:
-    """The sentences of the file ``given``, or else of the corpus's cuts of dev; none where there
-    are none.
-    """
+    """The sentences of the file ``given``, or of the corpus's dev cuts, if any."""
     if given is not None:
         return read_words([given])
     if manifests is None or not cuts_path(manifests, "dev").exists():
@@ -129,47 +104,37 @@ def _text_of_lines(path: Path) -> Sentences:
 
 
 def _refuse_choices(config: TextConfig) -> None:
-    """Whoever asks for a corpus's text by value and gives files besides would get less than was
-    asked for.
-    """
+    """Refuse a selection from a corpus beside files, which would have no effect."""
     for name, wanted, way_out in (
-        ("text", "auto", "take one of the two out"),
+        ("text", "auto", "take one out"),
         ("train_repeat", 1, "name a file as often as it is to count"),
     ):
         found = getattr(config, name)
         if found != wanted:
-            raise ConfigError(
-                f"{name}={found}", f"{name}={wanted} with --in-text", f"{name}={found}", way_out
-            )
+            raise ConfigError(name, f"{name}={wanted} with --in-text", f"{name}={found}", way_out)
 
 
 def choose_text(
     config: TextConfig, train: Sentences, lm_text: Sentences | None, place: Path
 ) -> Sentences:
-    """The sentences that ``config.text`` asks for.
+    """The sentences that ``config.text`` selects.
 
     Raises:
-        DataError: ``lm_text`` is asked for where the corpus has none.
+        DataError: ``lm_text`` is selected where the corpus has none.
     """
     if config.text == "train" or (config.text == "auto" and lm_text is None):
         return list(train) * config.train_repeat
     if lm_text is None:
-        raise DataError(
-            place, f"text for text={config.text}", "no such file", "choose --set text=train"
-        )
-    return (
-        lm_text
-        if config.text in ("auto", "lm_text")
-        else [*lm_text, *list(train) * config.train_repeat]
-    )
+        raise DataError(place, f"text for text={config.text}", "no such file", "set text=train")
+    if config.text in ("auto", "lm_text"):
+        return lm_text
+    return [*lm_text, *list(train) * config.train_repeat]
 
 
 def train_ngram(
     sentences: Sentences, vocabulary: Sequence[str], config: NgramConfig, *, held_out: Sentences
 ) -> Arpa:
-    """Estimate and prune; sizes, seconds and the perplexity of ``held_out`` are logged before and
-    after.
-    """
+    """Estimate and prune; logs sizes, seconds and the perplexity of ``held_out``."""
     clock = time.perf_counter()
     counts = count_ngrams(sentences, vocabulary, order=config.order)
     model = estimate(counts, config.discounting)
@@ -193,12 +158,8 @@ def import_arpa(
     model = read_arpa(path)
     known = sum(word in model.word_ids for word in vocabulary)
     if not known:
-        raise GraphError(
-            path,
-            "words of words.txt (lower case)",
-            f"none of its {len(model.words)} words",
-            "normalize the model's text as the corpus's text",
-        )
+        found = f"none of its {len(model.words)} words"
+        raise GraphError(path, "words of words.txt (lower case)", found, "normalize its text alike")
     log.info("%s: %d of the %d words of words.txt", path, known, len(vocabulary))
     log_figures("before pruning", model, held_out)
     if 0 < config.max_ngrams < len(model.keys):

@@ -1,7 +1,6 @@
 """Release labels of public utterances: noisy answers to private votes.
 
-The utterances, their order, the number of answers and the mechanism are fixed before any vote is
-read.
+Utterances, their order, number of answers and mechanism are fixed before any vote is read.
 """
 
 from __future__ import annotations
@@ -9,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
+from privasr_k2.constraints import one_of
 from privasr_k2.errors import ConfigError, DataError, PrivacyError
 from privasr_k2.pate.mechanisms import MechanismConfig, Setting, make_setting
 from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
@@ -35,27 +36,15 @@ from privasr_k2.privacy.pate.mechanisms import POSTERIORS, all_mechanisms, mecha
 from privasr_k2.privacy.release import Release
 from privasr_k2.randomness import stream
 
-ORDERS = ("random", "unsure")
 ANSWERS = "answers-0.safetensors"
 
 
 @dataclass(frozen=True)
 class AggregateConfig(MechanismConfig):
-    """A release of labels; defaults in ``conf/pate.yaml#pate``.
+    """A release of labels; ``conf/pate.yaml#pate`` explains the values."""
 
-    Args:
-        order: in which utterances are asked: ``random``, or ``unsure``: first those where the
-            public model prefers its best hypothesis least.
-        seed: of the random order.
-    """
-
-    order: str
+    order: Annotated[str, one_of("random", "unsure")]
     seed: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order not in ORDERS:
-            raise ValueError(f"order must be one of {' '.join(ORDERS)}, got {self.order!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,36 +74,23 @@ def settle(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateCo
     """
     chosen = mechanism(config.mechanism)
     if chosen.aggregates != votes.of:
-        raise ConfigError(
-            "mechanism",
-            f"one of {', '.join(all_mechanisms(aggregates=votes.of))}",
-            config.mechanism,
-            "change it, or cast votes with another of=",
-        )
+        known = f"one of {', '.join(all_mechanisms(aggregates=votes.of))}"
+        way_out = "change it, or cast votes with another of="
+        raise ConfigError("mechanism", known, config.mechanism, way_out)
     if votes.vote == FRAME and (chosen.needs_threshold or config.order != "random"):
-        raise ConfigError(
-            "votes on frames",
-            "a mechanism that answers all of them, order=random",
-            config.mechanism,
-            "change it",
-        )
+        expected = "a mechanism that answers all of them, order=random"
+        raise ConfigError("votes on frames", expected, config.mechanism, "change it")
     if votes.vote == UTTERANCE:
         _check_hypotheses(votes, hypotheses)
     order = _order(votes, hypotheses, config)
     queries = np.diff(votes.splits)[order]
-    setting = make_setting(
-        config, teachers=votes.teachers, available=int(queries.sum()), largest_weight=votes.largest_weight,
-        utterances=len(order),
-    )  # fmt: skip
+    pool = dict(teachers=votes.teachers, available=int(queries.sum()), utterances=len(order))
+    setting = make_setting(config, largest_weight=votes.largest_weight, **pool)
     # Whole utterances, as far as the budget goes.
     places = order[: int(np.searchsorted(np.cumsum(queries), setting.max_queries, side="right"))]
     if not len(places):
-        raise PrivacyError(
-            f"{setting.max_queries:,} votes",
-            f"the {queries[0]:,} of one utterance",
-            "fewer",
-            "more noise or epsilon",
-        )
+        allowed, wanted = f"{setting.max_queries:,} votes", f"the {queries[0]:,} of one utterance"
+        raise PrivacyError(allowed, wanted, "fewer", "more noise or epsilon")
     return Asked(places, setting)
 
 
@@ -129,12 +105,8 @@ def _order(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateCo
 def _check_hypotheses(votes: Votes, hypotheses: NbestHypotheses | None) -> None:
     known = hypotheses is not None and all(name in hypotheses.words for name in votes.ids)
     if not known or any(hypotheses.digest(names) != digest for names, digest in votes.digests):  # type: ignore[union-attr]
-        raise DataError(
-            "the public N-best lists",
-            "those that were voted for",
-            "others",
-            "cast the votes again, or give those",
-        )
+        expected, way_out = "those that were voted for", "cast the votes again, or give those"
+        raise DataError("the public N-best lists", expected, "others", way_out)
 
 
 def write_release(
@@ -144,7 +116,7 @@ def write_release(
     asked: Asked,
     release: Release | None,
 ) -> dict[str, object]:
-    """Draw the answers once, or read what this release has drawn; write the labels; finish.
+    """Draw the answers once, or read those of this release; write the labels; finish.
 
     Args:
         folder: gets ``answers-0.safetensors``, ``labels.jsonl`` and ``labels.json``.
@@ -154,15 +126,14 @@ def write_release(
         the content of ``labels.json``.
 
     Raises:
-        PrivacyError: the release is finished, and what it has drawn is gone.
+        PrivacyError: the release is finished, and its answers are gone.
     """
     path = folder / ANSWERS
     queries, sizes, counts = votes.of_utterances(asked.places)
     answers = read_answers(path, release)
     if answers is None:
-        ties = (
-            release.noise("answers") if release is not None else None
-        )  # refused where it is finished
+        # Refused where the release is finished.
+        ties = release.noise("answers") if release is not None else None
         if votes.of == POSTERIORS:
             values = counts * votes.step
             drawn = noisy_posteriors(values, sizes, asked.setting, votes.largest_weight, ties)
@@ -178,10 +149,9 @@ def write_release(
     else:
         labels = [*_chosen(ids, drawn, queries, votes, hypotheses)]
         answered = int((drawn != UNANSWERED).sum())
-    summary = about(
-        asked.setting, release=release, vote=votes.vote, unit=votes.unit, teachers=votes.teachers,
-        asked=len(sizes), answered=answered, utterances=(len(ids), len(labels)),
-    )  # fmt: skip
+    numbers = dict(asked=len(sizes), answered=answered, utterances=(len(ids), len(labels)))
+    who = dict(vote=votes.vote, unit=votes.unit, teachers=votes.teachers)
+    summary = about(asked.setting, release=release, **who, **numbers)
     write_labels(folder, labels, summary)
     if release is not None:
         release.finish()
@@ -220,11 +190,7 @@ def _weighted(
     assert hypotheses is not None
     shares = on_simplex(noisy, sizes)
     for name, own in zip(ids, np.split(shares, np.cumsum(sizes)[:-1])):
-        kept = [
-            (words, float(share)) for words, share in zip(hypotheses.words[name], own) if share > 0
-        ]
+        pairs = zip(hypotheses.words[name], own.tolist())
+        kept = [(text, share) for text, share in pairs if share > 0]
         total = sum(share for _, share in kept)
-        yield (
-            name,
-            [(words, share / total) for words, share in sorted(kept, key=lambda one: -one[1])],
-        )
+        yield name, [(text, w / total) for text, w in sorted(kept, key=lambda hyp: -hyp[1])]

@@ -23,41 +23,38 @@ def read_asked(labels: Path) -> tuple[dict[str, Any], list[str]]:
     Raises:
         DataError: labels without noise, or of another verb.
     """
-    told = read_json(labels / ABOUT)
-    if told.get("epsilon") is None:
+    about = read_json(labels / ABOUT)
+    if about.get("epsilon") is None:
         raise DataError(labels / ABOUT, "labels with a claim", "none", "give a release with noise")
     expected, way_out = "answers of aggregate_votes", "give its folder of labels"
     header, _ = read_arrays(labels / ANSWERS, [], expected=expected, way_out=way_out)
-    return told, list(header.get("ids", ()))
+    return about, list(header.get("ids", ()))
 
 
-def vote_costs(votes: Votes, told: Mapping[str, Any], asked: list[str]) -> NotForRelease:
+def vote_costs(votes: Votes, about: Mapping[str, Any], asked: list[str]) -> NotForRelease:
     """The data-dependent cost of the answers to these votes.
 
-    Queries with fewer classes than others get classes without votes, which makes the cost no
-    smaller.
+    Classes without votes are added to queries with fewer classes; the cost grows or stays.
 
     Args:
-        told, asked: what :func:`read_asked` gave.
+        about, asked: what :func:`read_asked` gave.
 
     Raises:
         ConfigError: a mechanism whose cost does not depend on the votes.
-        DataError: answers about utterances that nobody voted on.
+        DataError: answers about utterances without votes.
     """
-    chosen = mechanism(told["mechanism"])
+    chosen = mechanism(about["mechanism"])
     if chosen.votes_cost is None:
         known = [name for name in all_mechanisms() if mechanism(name).votes_cost is not None]
-        raise ConfigError(
-            "mechanism", f"one of {', '.join(known)}", chosen.name, "see labels.json for its cost"
-        )
+        way_out = "see labels.json for its cost"
+        raise ConfigError("mechanism", f"one of {', '.join(known)}", chosen.name, way_out)
     places = {name: place for place, name in enumerate(votes.ids)}
     if not asked or not set(asked) <= set(places):
-        raise DataError(
-            "the votes", "those that were answered", "others", "give the votes of these labels"
-        )
+        way_out = "give the votes of these labels"
+        raise DataError("the votes", "those that were answered", "others", way_out)
     _, sizes, flat = votes.of_utterances(np.array([places[name] for name in asked]))
     counts = np.zeros((len(sizes), int(sizes.max())), dtype=np.int64)
     counts[np.arange(counts.shape[1]) < sizes[:, None]] = flat
-    answers = min(told["votes_planned"]["answered"], len(counts))
-    amounts = Amounts(told["noise"], answers, len(counts), told["threshold_noise"])
-    return chosen.votes_cost(counts, amounts, told["threshold"], told["epsilon"]["delta"])
+    answers = min(about["votes_planned"]["answered"], len(counts))
+    amounts = Amounts(about["noise"], answers, len(counts), about["threshold_noise"])
+    return chosen.votes_cost(counts, amounts, about["threshold"], about["epsilon"]["delta"])

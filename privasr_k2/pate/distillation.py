@@ -5,15 +5,12 @@ An utterance x has hypotheses y_n with weights w_n that sum to 1:
     L(x) = - sum over n of w_n log p_S(y_n | x)    [yang2022, eq. 5].
 
 With one hypothesis this is the cross-entropy of a voted label, the model's own training loss.
-
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
-on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -29,6 +26,7 @@ from privasr_k2.pate.student_data import Target, UnansweredSettings
 from privasr_k2.training.task import Loss
 
 _REJECTED = Target(((),), (0.0,))
+StudentLoss = Callable[[nn.Module, Tensor, Tensor, Sequence[Target]], Tensor]
 
 
 class HypothesisLosses(nn.Module):
@@ -41,31 +39,23 @@ class HypothesisLosses(nn.Module):
         self.model = model
 
     def forward(
-        self,
-        features: Tensor,
-        lengths: Tensor,
-        rows: Tensor,
-        targets: Tensor,
-        target_lengths: Tensor,
+        self, features: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
     ) -> Tensor:
-        """The loss of every hypothesis; each utterance is encoded once.
+        """(M,) losses of hypotheses in nats, with gradients; each utterance is encoded once.
 
         Args:
             features: (N, T, F).
             lengths: (N,) true frames.
             rows: (M,) the utterance of each hypothesis.
             targets: (M, U) token numbers from 1.
-            target_lengths: (M,) true tokens, 0 or more.
-
-        Returns:
-            (M,) in nats, with gradients.
+            sizes: (M,) true tokens, 0 or more.
         """
         if isinstance(self.model, CtcModel):
             log_probs, lengths = self.model(features, lengths)
-            return ctc_loss(log_probs[rows], lengths[rows], targets, target_lengths)
+            return ctc_loss(log_probs[rows], lengths[rows], targets, sizes)
         model = cast(SequenceModel, self.model)
         encoded, lengths = model.encoded(features, lengths)
-        return model.losses(encoded.transpose(1, 2)[rows], lengths[rows], targets, target_lengths)
+        return model.losses(encoded.transpose(1, 2)[rows], lengths[rows], targets, sizes)
 
     def inner_weights(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The model's own weights, by its own names."""
@@ -75,24 +65,18 @@ class HypothesisLosses(nn.Module):
 def student_loss(
     losses: nn.Module, features: Tensor, lengths: Tensor, targets: Sequence[Target]
 ) -> Tensor:
-    """The loss of each utterance, - sum over n of w_n log p_S(y_n | x) [yang2022, eq. 5].
+    """(N,) losses in nats, - sum over n of w_n log p_S(y_n | x) [yang2022, eq. 5], with gradients.
 
     Args:
         losses: a :class:`HypothesisLosses`, or one wrapped for several processes.
         features: (N, T, F).
         lengths: (N,) true frames.
         targets: N targets, each with one hypothesis or more and their weights.
-
-    Returns:
-        (N,) in nats, with gradients.
     """
     device = features.device
-    rows = torch.tensor(
-        [n for n, target in enumerate(targets) for _ in target.weights], device=device
-    )
-    weights = torch.tensor(
-        [weight for target in targets for weight in target.weights], device=device
-    )
+    rows = [n for n, target in enumerate(targets) for _ in target.weights]
+    rows = torch.tensor(rows, device=device)
+    weights = torch.tensor([w for target in targets for w in target.weights], device=device)
     hyps = [torch.tensor(hyp, dtype=torch.int64) for target in targets for hyp in target.sequences]
     padded = nn.utils.rnn.pad_sequence(hyps, batch_first=True).to(device)
     sizes = torch.tensor([len(hyp) for hyp in hyps], device=device)
@@ -101,11 +85,12 @@ def student_loss(
 
 
 class DistillationTask(AmTask):
-    """The training task of a student: :func:`student_loss` in training, the kind's own loss on dev.
+    """The training task of a student: ``loss`` in training, the kind's own loss on dev.
 
     Args:
-        targets: of every training utterance. A target without hypotheses is set in every step to
-            the model's greedy hypothesis, without augmentation and dropout, where that is confident
+        loss: of a batch's targets, :func:`student_loss`.
+        targets: of every training utterance. One without hypotheses is set in every step to the
+            model's greedy hypothesis, without augmentation and dropout, where that is confident
             enough (consistency, as Sohn et al. 2020, "FixMatch", eq. 4).
         plain: the task that scores dev.
         unanswered: weight and least confidence of such hypotheses.
@@ -113,6 +98,7 @@ class DistillationTask(AmTask):
 
     def __init__(
         self,
+        loss: StudentLoss,
         targets: Mapping[str, Target],
         plain: AmTask,
         spec_augment: SpecAugment | None,
@@ -121,33 +107,27 @@ class DistillationTask(AmTask):
         unanswered: UnansweredSettings,
     ) -> None:
         super().__init__(spec_augment, time_stretch=time_stretch)
-        self._targets, self._plain, self._unanswered = targets, plain, unanswered
+        self._loss, self._targets = loss, targets
+        self._plain, self._unanswered = plain, unanswered
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
-        """Losses of a batch, counted per token of the heaviest hypotheses; ``generator`` is None on
-        dev.
-        """
+        """Losses of a batch, counted per token of the heaviest hypotheses."""
         losses: Any = getattr(model, "module", model)  # of several processes
         if generator is None:
-            dev_loss: Loss = self._plain.loss(losses.model, batch, None)  # type: ignore[attr-defined]
+            dev_loss: Loss = self._plain.loss(losses.model, batch, None)
             return dev_loss
         features, lengths = self.augmented(batch, generator)
         targets = [self._targets[name] for name in batch.ids]
         self._guess(losses.model, batch, lengths, targets)
-        sums = student_loss(model, features, lengths, targets)
+        sums = self._loss(model, features, lengths, targets)
         count = sum(len(target.sequences[0]) for target in targets)
         return Loss(sums, max(count, 1))
 
     def figures(self, means: dict[str, float]) -> dict[str, float]:
-        """As those of other models of the kind."""
         return self._plain.figures(means)
 
     def _guess(self, model: Any, batch: Batch, lengths: Tensor, targets: list[Target]) -> None:
-        """Set targets without hypotheses to greedy ones; unconfident ones get the weight 0.
-
-        Args:
-            lengths: (N,) frames after augmentation, which bound the tokens of CTC.
-        """
+        """Set targets without hypotheses to greedy ones that fit ``lengths``, or to weight 0."""
         missing = [n for n, target in enumerate(targets) if not target.sequences]
         if not missing:
             return
@@ -165,8 +145,5 @@ class DistillationTask(AmTask):
             return _REJECTED
         tokens = tuple(guess.tokens)
         confident = math.exp(guess.score / (len(tokens) + 1)) >= self._unanswered.min_confidence
-        if not confident or (
-            model.needs_frames() and needed_frames(tokens) > model.output_frames(frames)
-        ):
-            return _REJECTED
-        return Target((tokens,), (self._unanswered.weight,))
+        fits = not model.needs_frames() or needed_frames(tokens) <= model.output_frames(frames)
+        return Target((tokens,), (self._unanswered.weight,)) if confident and fits else _REJECTED

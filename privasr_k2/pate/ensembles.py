@@ -1,45 +1,27 @@
 """Teachers that vote together: for hypotheses of an utterance, for frames, for the next token.
 
-Each teacher was trained on a shard of its own and has one vote a query, whatever its score. Votes
-are whole numbers that sum to the number of teachers; the data of one unit can move one of them.
-They are private.
+Each teacher has its own shard, and one vote a query whatever its score. Votes are private whole
+numbers that sum to the number of teachers; the data of one unit moves one vote.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from privasr_k2.am.sequence import Recognizer
 from privasr_k2.am.steps import Prefixes, Stepper
 from privasr_k2.errors import DataError
 
-
-class Ensemble(Protocol):
-    """The interface of an ensemble of teachers."""
-
-    num_teachers: int
-
-    def hypothesis_votes(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
-    ) -> list[np.ndarray]:
-        """For each utterance (M,) int64 counts that sum to ``num_teachers``.
-
-        A teacher votes for its most likely hypothesis, among equals for the first.
-
-        Args:
-            features: (N, T, F).
-            lengths: (N,) true frames.
-            hyps: for each utterance its M hypotheses as token numbers from 1, one at least.
-        """
+#: For each utterance its hypotheses as token numbers from 1.
+Hyps = Sequence[Sequence[Sequence[int]]]
 
 
 class TeacherEnsemble:
-    """Whole models, one a teacher, of the same tokens.
+    """Whole models of the same tokens, one a teacher.
 
     Args:
         models: the I teachers, on one device.
@@ -52,61 +34,49 @@ class TeacherEnsemble:
     def __init__(self, models: Sequence[Recognizer], *, per_token: bool) -> None:
         sizes = {model.num_tokens for model in models}
         if len(sizes) != 1:
-            raise DataError(
-                "the ensemble",
-                "one teacher at least, all with the same tokens",
-                f"{len(models)} teachers with {sorted(sizes)} tokens",
-                "train all of them with one lang folder",
-            )
+            sizes_seen = f"{len(models)} teachers with {sorted(sizes)} tokens"
+            expected = "one teacher at least, all with the same tokens"
+            raise DataError("the ensemble", expected, sizes_seen, "train them with one lang folder")
         self.models, self.per_token = tuple(models), per_token
         self.num_teachers, self.num_tokens = len(self.models), self.models[0].num_tokens
         self.tokens = self.models[0].tokens
 
-    def hypothesis_scores(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
-    ) -> np.ndarray:
-        """log P of every teacher, padded with -inf: (I, N, most hypotheses of an utterance)
-        float64.
-        """
-        num = np.array([len(of_one) for of_one in hyps])
-        flat = [one for of_one in hyps for one in of_one]
-        sizes = np.array([len(one) for one in flat], dtype=np.int64)
-        padded = np.zeros((len(flat), max(sizes, default=0)), dtype=np.int64)
-        padded[np.arange(padded.shape[1]) < sizes[:, None]] = [
-            token for one in flat for token in one
-        ]
-        rows = np.repeat(np.arange(len(hyps)), num)
-        given = [torch.from_numpy(values).to(features.device) for values in (rows, padded, sizes)]
+    @torch.no_grad()
+    def hypothesis_scores(self, features: Tensor, lengths: Tensor, hyps: Hyps) -> np.ndarray:
+        """log P of every teacher, (I, N, most hypotheses) float64, padded with -inf."""
+        num = np.array([len(own) for own in hyps])
         scores = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
-        inside = np.arange(scores.shape[2]) < num[:, None]
-        if len(flat):
-            for place, model in enumerate(self.models):
-                encoded, kept = model.encode(features, lengths)
-                scores[place][inside] = model.log_likelihoods(encoded, kept, *given).cpu().numpy()
-        if self.per_token:
-            scores[:, inside] /= sizes + 1
-        # What has no alignment is unlikely, and no number at all is never the best.
-        return np.where(np.isnan(scores), -np.inf, scores)
+        if num.sum():
+            rows = torch.from_numpy(np.repeat(np.arange(len(hyps)), num)).to(features.device)
+            flat = [torch.tensor(list(tokens), dtype=torch.int64) for own in hyps for tokens in own]
+            targets = nn.utils.rnn.pad_sequence(flat, batch_first=True).to(features.device)
+            sizes = torch.tensor([*map(len, flat)], device=features.device)
+            values = self._scores_of(features, lengths, rows, targets, sizes).double().cpu().numpy()
+            if self.per_token:
+                values = values / (sizes.cpu().numpy() + 1)
+            inside = np.arange(scores.shape[2]) < num[:, None]
+            # No number at all is never the best.
+            scores[:, inside] = np.where(np.isnan(values), -np.inf, values)
+        return scores
 
-    def hypothesis_votes(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
-    ) -> list[np.ndarray]:
-        """As :meth:`Ensemble.hypothesis_votes`."""
-        return votes_of(
-            self.hypothesis_scores(features, lengths, hyps), [len(of_one) for of_one in hyps]
-        )
+    def _scores_of(self, features: Tensor, lengths: Tensor, *hyps: Tensor) -> Tensor:
+        """(I, M) log P of hypotheses: (M,) rows, (M, U) targets and (M,) sizes."""
+        encoded = ((model, model.encode(features, lengths)) for model in self.models)
+        return torch.stack([model.log_likelihoods(*given, *hyps) for model, given in encoded])
+
+    def hypothesis_votes(self, features: Tensor, lengths: Tensor, hyps: Hyps) -> list[np.ndarray]:
+        """For each utterance (M,) int64 votes of sum I; each teacher votes for its likeliest."""
+        return votes_of(self.hypothesis_scores(features, lengths, hyps), [*map(len, hyps)])
 
     def hypothesis_posteriors(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
+        self, features: Tensor, lengths: Tensor, hyps: Hyps
     ) -> list[np.ndarray]:
-        """For each utterance what each teacher gives to its hypotheses: (I, M) float64, rows of sum
-        1.
-        """
+        """The teachers' shares of each utterance's hypotheses: (I, M) float64, rows of sum 1."""
         scores = self.hypothesis_scores(features, lengths, hyps)
-        found = np.exp(scores - np.maximum(scores.max(axis=2, keepdims=True), -1e300))
-        sums = found.sum(axis=2, keepdims=True)
-        found = np.divide(found, sums, out=np.zeros_like(found), where=sums > 0)
-        return [found[:, row, : len(of_one)] for row, of_one in enumerate(hyps)]
+        shares = np.exp(scores - np.maximum(scores.max(axis=2, keepdims=True), -1e300))
+        sums = shares.sum(axis=2, keepdims=True)
+        shares = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)
+        return [shares[:, row, : len(own)] for row, own in enumerate(hyps)]
 
     def frame_posteriors(
         self, features: Tensor, lengths: Tensor
@@ -118,12 +88,8 @@ class TeacherEnsemble:
         """
         for model in self.models:
             if not hasattr(model, "log_probs"):
-                raise DataError(
-                    "the teachers",
-                    "outputs of CTC for every frame",
-                    "none",
-                    "let them vote by utterance",
-                )
+                expected, way_out = "outputs of CTC for every frame", "let them vote by utterance"
+                raise DataError("the teachers", expected, "none", way_out)
             log_probs, kept = model.log_probs(features, lengths)
             yield log_probs.double().exp().cpu().numpy(), kept.cpu().numpy()
 
@@ -137,8 +103,7 @@ class TokenVotes:
     """The I teachers at the same prefixes of N utterances.
 
     Args:
-        steppers: each of one teacher or several; those of several read the N utterances teacher by
-            teacher.
+        steppers: each of one teacher, or of several that read the N utterances one after another.
         num: N.
     """
 
@@ -151,34 +116,32 @@ class TokenVotes:
         """Read one token more after some of the prefixes.
 
         Args:
-            rows: (M,) which of the prefixes go on.
-            tokens: (M,) from 1: what was decided there, the same for all teachers.
+            rows: (M,) prefixes that go on.
+            tokens: (M,) from 1, the same for all teachers.
         """
-        places, said = (
-            torch.from_numpy(np.asarray(values, dtype=np.int64)).to(self._device)
-            for values in (rows, tokens)
-        )
+        given = (np.asarray(values, dtype=np.int64) for values in (rows, tokens))
+        places, read = (torch.from_numpy(values).to(self._device) for values in given)
         with torch.no_grad():
             for k, (stepper, prefixes) in enumerate(zip(self._steppers, self._prefixes)):
                 teachers = torch.arange(stepper.num // self._num, device=self._device)
                 before = len(prefixes.scores) // len(teachers)
                 own = (places + before * teachers.unsqueeze(1)).flatten()
-                self._prefixes[k] = stepper.extend(prefixes, own, said.repeat(len(teachers)))
+                self._prefixes[k] = stepper.extend(prefixes, own, read.repeat(len(teachers)))
 
     def scores(self) -> Tensor:
         """(I, M, C) float64, natural log: what every teacher gives to each next token."""
-        found = [
+        parts = [
             prefixes.scores.unflatten(0, (stepper.num // self._num, -1))
             for stepper, prefixes in zip(self._steppers, self._prefixes)
         ]
-        return torch.cat(found).nan_to_num(nan=-np.inf)
+        return torch.cat(parts).nan_to_num(nan=-np.inf)
 
     def counts(self, candidates: Tensor | None = None) -> np.ndarray:
         """(M, K) int64: for each prefix, the votes for every candidate.
 
         Args:
-            candidates: (M, K) tokens, 0 = the end, of which each teacher votes for the likeliest,
-                among equals for the first; none: all tokens in their order, K = C.
+            candidates: (M, K) tokens, 0 = the end; a teacher votes for its likeliest, the first of
+                equals. None: all tokens, K = C.
         """
         scores = self.scores()
         if candidates is not None:
@@ -188,14 +151,13 @@ class TokenVotes:
 
 
 def votes_of(scores: np.ndarray, num_hyps: Sequence[int]) -> list[np.ndarray]:
-    """The votes that scores make, one of each teacher for its best hypothesis, the first among
-    equals.
+    """One vote of each teacher for its best hypothesis, the first among equals.
 
     Args:
         scores: (I, N, most hypotheses), padded with -inf.
         num_hyps: of each utterance.
 
-    >>> votes_of(np.array([[[-1.0, -2.0, -np.inf]], [[-3.0, -2.0, -np.inf]], [[-4.0, -4.0, -np.inf]]]), [2])
+    >>> votes_of(np.array([[[-1.0, -2.0]], [[-3.0, -2.0]], [[-4.0, -4.0]]]), [2])
     [array([2, 1])]
     """
     _, num, most = scores.shape

@@ -1,9 +1,8 @@
-"""Hundreds of teachers that share a public model: each has its own upper layers, as its shard made
-them.
+"""Hundreds of teachers that share a public model; each has its own upper layers.
 
-A folder of heads holds ``heads.safetensors`` (the trained parameters by the public model's names,
-(I, ...) each; what was trained stands in its header), ``encoder/`` (the public model),
-``shards.json`` and ``heads.yaml``. It is private as every teacher is.
+A folder of heads holds ``heads.safetensors`` (parameters by the public model's names, (I, ...);
+the header names what was trained), ``encoder/`` (the public model), ``shards.json`` and
+``heads.yaml``. It is private.
 """
 
 from __future__ import annotations
@@ -12,14 +11,22 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.am.ctc_prefix import CtcSteps
+from privasr_k2.constraints import (
+    Checked,
+    Count,
+    Natural,
+    NotNegative,
+    Positive,
+    PositiveShare,
+    one_of,
+)
 from privasr_k2.errors import DataError
 from privasr_k2.pate.ensembles import TeacherEnsemble, TokenVotes
 from privasr_k2.pate.trainable_layers import (
@@ -40,66 +47,34 @@ _READ_COPIES = 8
 
 
 @dataclass(frozen=True)
-class HeadConfig:
-    """How heads are trained; ``conf/pate.yaml#heads`` explains the values.
-
-    Attributes:
-        trained: one of :data:`privasr_k2.pate.trainable_layers.TRAINED`.
-        steps: of every head.
-        batch: utterances of a head in a step.
-        lr: highest learning rate of AdamW.
-        warmup_steps: steps in which it rises from 0.
-        final_lr_share: what is left of it at the end of its cosine decay, in (0, 1].
-        decay_to_public: of AdamW, towards the public model's parameters.
-        clip_norm: largest norm of a head's gradient.
-        heads_at_once: heads that are trained together; no result depends on it but by rounding.
-        max_duration: most seconds of speech that the frozen layers read at a time, padding
-            included.
-        seed: of the order of utterances.
-    """
+class HeadConfig(Checked):
+    """How heads are trained; ``conf/pate.yaml#heads`` explains the values."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
         "heads_at_once": "changes heads by rounding alone",
         "max_duration": "changes what is read by rounding alone",
     }
 
-    trained: str
-    steps: int
-    batch: int
-    lr: float
-    warmup_steps: int
-    final_lr_share: float
-    decay_to_public: float
-    clip_norm: float
-    heads_at_once: int
-    max_duration: float
+    trained: Annotated[str, one_of(*TRAINED)]
+    steps: Count
+    batch: Count
+    lr: Positive
+    warmup_steps: Natural
+    final_lr_share: PositiveShare
+    decay_to_public: NotNegative
+    clip_norm: Positive
+    heads_at_once: Count
+    max_duration: Positive
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.trained not in TRAINED:
-            raise ValueError(f"trained must be one of {' '.join(TRAINED)}, got {self.trained!r}")
-        for name in ("steps", "batch", "heads_at_once"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("lr", "clip_norm", "max_duration", "final_lr_share"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        if self.final_lr_share > 1:
-            raise ValueError(f"final_lr_share must be at most 1, got {self.final_lr_share}")
-        for name in ("warmup_steps", "decay_to_public"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be below 0, got {getattr(self, name)}")
 
 
 class HeadEnsemble(TeacherEnsemble):
-    """The heads as an ensemble: votes for hypotheses of all heads at once, all else as of whole
-    models.
+    """The heads as an ensemble: hypotheses are scored by all heads at once.
 
     Args:
         public: the model whose upper layers the heads replace.
         heads: the parameters of ``layers.names``, (I, ...) each.
         trained: as :attr:`HeadConfig.trained`.
-        per_token: as :class:`privasr_k2.pate.ensembles.TeacherEnsemble`.
         limit: numbers held at a time; fewer mean fewer heads at a time.
 
     Raises:
@@ -116,46 +91,19 @@ class HeadEnsemble(TeacherEnsemble):
         limit: int = _LIMIT,
     ) -> None:
         self._layers: TrainableLayers = trainable_layers(public, trained)
-        wanted = {
-            name: value.shape
-            for name, value in public.named_parameters()
-            if name in self._layers.names
-        }
-        found = {name: value.shape[1:] for name, value in heads.items()}
-        if wanted != found or len({len(value) for value in heads.values()}) != 1:
-            shapes = " ".join(
-                f"{name} {tuple(value.shape)}" for name, value in sorted(heads.items())
-            )
-            raise DataError(
-                "the heads", f"{' '.join(sorted(wanted))} of the public model", shapes, _REPAIR
-            )
+        parameters = public.named_parameters()
+        wanted = {name: value.shape for name, value in parameters if name in self._layers.names}
+        shapes = {name: value.shape[1:] for name, value in heads.items()}
+        if wanted != shapes or len({len(value) for value in heads.values()}) != 1:
+            given = " ".join(f"{name} {tuple(heads[name].shape)}" for name in sorted(heads))
+            expected = f"{' '.join(sorted(wanted))} of the public model"
+            raise DataError("the heads", expected, given, _REPAIR)
         self._heads, self._limit = dict(heads), limit
         num = len(next(iter(heads.values())))
         super().__init__([teacher(public, heads, k) for k in range(num)], per_token=per_token)
 
-    @torch.no_grad()
-    def hypothesis_scores(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
-    ) -> np.ndarray:
-        """As :meth:`TeacherEnsemble.hypothesis_scores`; the frozen layers are computed once for all
-        heads.
-        """
-        num = np.array([len(of_one) for of_one in hyps])
-        found = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
-        if not num.sum():
-            return found
-        device = features.device
-        flat = [torch.tensor(list(one), dtype=torch.int64) for of_one in hyps for one in of_one]
-        rows = torch.tensor([row for row, of_one in enumerate(hyps) for _ in of_one], device=device)
-        targets = nn.utils.rnn.pad_sequence(flat, batch_first=True).to(device)
-        sizes = torch.tensor([len(one) for one in flat], device=device)
-        inside = np.arange(found.shape[2]) < num[:, None]
-        scores = self._scores(self._inputs(features, lengths, rows, targets, sizes), training=False)
-        values = scores.double().cpu().numpy()
-        if self.per_token:
-            values = values / (sizes.cpu().numpy() + 1)
-        found[:, inside] = np.where(np.isnan(values), -np.inf, values)
-        return found
+    def _scores_of(self, features: Tensor, lengths: Tensor, *hyps: Tensor) -> Tensor:
+        return self._scores(self._inputs(features, lengths, *hyps), training=False)
 
     def token_votes(self, features: Tensor, lengths: Tensor) -> TokenVotes:
         """As :meth:`TeacherEnsemble.token_votes`; heads of CTC read together."""
@@ -173,18 +121,16 @@ class HeadEnsemble(TeacherEnsemble):
     def losses(
         self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
     ) -> Tensor:
-        """Each head's loss of one transcript an utterance, (I, N), as whole models have it.
+        """Each head's loss of one transcript an utterance, (I, N), with gradients by the features.
 
-        With gradients by the features where these have them. Shapes are those of
-        :meth:`privasr_k2.am.sequence.SequenceModel.forward`.
+        Shapes as :meth:`privasr_k2.am.sequence.SequenceModel.forward`.
         """
         rows = torch.arange(len(features), device=features.device)
-        return -self._scores(
-            self._inputs(features, lengths, rows, targets, target_lengths), training=True
-        )
+        inputs = self._inputs(features, lengths, rows, targets, target_lengths)
+        return -self._scores(inputs, training=True)
 
     def _scores(self, inputs: Inputs, *, training: bool) -> Tensor:
-        """(I, R), of as many heads at a time as the limit allows."""
+        """(I, R), by parts of the heads."""
         parts = self._parts(self._layers.numbers(inputs))
         return torch.cat([self._layers.scores(heads, inputs, training=training) for heads in parts])
 
@@ -203,20 +149,15 @@ class HeadEnsemble(TeacherEnsemble):
 
 
 def teacher(public: nn.Module, heads: Mapping[str, Tensor], number: int) -> Any:
-    """One head as a whole model, which shares all tensors but the head's own with ``public``.
-
-    Args:
-        number: from 0.
-    """
+    """Head ``number``, from 0, as a whole model that shares all other tensors with ``public``."""
     every = {**dict(public.named_parameters()), **dict(public.named_buffers())}
     # deepcopy takes what it finds in its memo for copied already.
-    made = copy.deepcopy(
-        public, {id(value): value for name, value in every.items() if name not in heads}
-    )
-    parameters = dict(made.named_parameters())
+    shared = {id(value): value for name, value in every.items() if name not in heads}
+    model = copy.deepcopy(public, shared)
+    parameters = dict(model.named_parameters())
     for name, value in heads.items():
         parameters[name].data = value[number]
-    return made
+    return model
 
 
 def load_heads(
@@ -231,15 +172,13 @@ def load_heads(
         DataError: a file is missing or damaged, or is of another model; or there is no such head.
     """
     heads = {name: value.to(device) for name, value in load_tensors(folder / WEIGHTS).items()}
-    number = len(next(iter(heads.values()), ()))
-    wrong = [one for one in chosen if not 1 <= one <= number]
-    if wrong:
-        raise DataError(
-            folder, f"heads 1 to {number}", f"{wrong[0]} asked for", "correct the number"
-        )
+    most = len(next(iter(heads.values()), ()))
+    if wrong := [number for number in chosen if not 1 <= number <= most]:
+        lacking = f"{wrong[0]} asked for"
+        raise DataError(folder, f"heads 1 to {most}", lacking, "correct the number")
     if chosen:
-        places = torch.tensor([one - 1 for one in chosen], device=device)
-        heads = {name: value[places] for name, value in heads.items()}
+        rows = torch.tensor([number - 1 for number in chosen], device=device)
+        heads = {name: value[rows] for name, value in heads.items()}
     trained = (read_header(folder / WEIGHTS) or {}).get("trained")
     if trained not in TRAINED:
         raise DataError(folder / WEIGHTS, "heads, and what was trained", repr(trained), _REPAIR)

@@ -1,8 +1,7 @@
 """Log-likelihoods of CTC for votes: of many heads and hypotheses at once, without gradients.
 
-torch goes through one hypothesis of one head after the other, in the logarithmic domain. Here a
-step of the forward recursion (Graves et al. 2006, eq. 6) is a few operations on all of them: on
-probabilities that are divided by their sum in every frame.
+A step of the forward recursion (Graves et al. 2006, eq. 6) is a few operations on all hypotheses
+of all heads, with probabilities that are normalized in every frame.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from torch.nn import functional
 
 from privasr_k2.am.losses import ctc_loss
 
-# Below double precision's least number, exp(-708), what was lost cannot matter to a result this far
-# above it.
+# Results this far above exp(-708), double precision's least number, have lost nothing.
 _SAFE = 600.0
 
 
@@ -24,8 +22,7 @@ def log_likelihoods(
 ) -> Tensor:
     """log P(tokens | utterance) of every head.
 
-    A hypothesis whose probability falls so far below that of its prefixes that double precision
-    could have lost a part of it is left to :func:`privasr_k2.am.losses.ctc_loss`.
+    Hypotheses that may have lost precision are left to :func:`privasr_k2.am.losses.ctc_loss`.
 
     Args:
         log_probs: (I, N, T, C), normalized over C; 0 is the blank.
@@ -38,9 +35,9 @@ def log_likelihoods(
         (I, R) float64; minus infinity where the tokens do not fit the frames.
 
     >>> uniform = torch.full((1, 1, 2, 3), 1 / 3).log()
-    >>> one = torch.tensor([1])
-    >>> found = log_likelihoods(uniform, 2 * one, torch.tensor([0]), one[:, None], one)
-    >>> round(found.exp().item(), 4)  # 3 of 9 equally likely paths: 1 1, 1 blank, blank 1
+    >>> size = torch.tensor([1])
+    >>> scores = log_likelihoods(uniform, 2 * size, torch.tensor([0]), size[:, None], size)
+    >>> round(scores.exp().item(), 4)  # 3 of 9 equally likely paths: 1 1, 1 blank, blank 1
     0.3333
     """
     heads, _, _, nothing = log_probs.shape  # one class behind the others has probability 0
@@ -51,7 +48,7 @@ def log_likelihoods(
     skips = (labels[:, 2:] != 0) & (labels[:, 2:] != labels[:, :-2])
     skips = functional.pad(skips, (2, 0)).to(torch.float64)
     ends, wanted = lengths[rows], labels.expand(heads, -1, -1)
-    # Before the first frame: from here only the first blank and the first token can be reached.
+    # Before the first frame only the first blank and the first token can be reached.
     alphas = torch.zeros(heads, *labels.shape, dtype=torch.float64, device=log_probs.device)
     alphas[:, :, 0] = 1.0
     total = alphas.new_zeros(heads, len(rows))
@@ -68,10 +65,10 @@ def log_likelihoods(
         largest = torch.maximum(largest, total)
     last = (2 * target_lengths).expand(heads, -1).unsqueeze(2)
     ended = alphas.gather(2, last) + alphas.gather(2, (last - 1).clamp(min=0)) * (last > 0)
-    found = total + ended.squeeze(2).log()
-    doubtful = ~(largest - found < _SAFE)
+    scores = total + ended.squeeze(2).log()
+    doubtful = ~(largest - scores < _SAFE)
     if doubtful.any():
         head, row = doubtful.nonzero(as_tuple=True)
-        of_head = log_probs[head, rows[row]]
-        found[head, row] = -ctc_loss(of_head, ends[row], targets[row], target_lengths[row]).double()
-    return found
+        given = (log_probs[head, rows[row]], ends[row], targets[row], target_lengths[row])
+        scores[head, row] = -ctc_loss(*given).double()
+    return scores

@@ -1,10 +1,7 @@
 """Train many heads of one public model at once, each on the utterances of its own shard.
 
-The frozen layers read every utterance once. Then all heads of a group step together; nothing that
-one head
-does depends on another: each has its own order of utterances, its own mean loss, its own clipped
-gradient and its own elements of AdamW's memory, so that a head comes out as if it had been trained
-alone.
+The frozen layers read every utterance once. Heads then step together but independently: order of
+utterances, mean loss, clipping and AdamW's state are each head's own, as if it was trained alone.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -51,8 +49,7 @@ class Utterances:
 
     Attributes:
         ids: of the M utterances.
-        lower, lengths, states, targets, target_lengths: (M, ...), as in
-            :class:`privasr_k2.pate.trainable_layers.Inputs`.
+        lower ... target_lengths: (M, ...) of :class:`privasr_k2.pate.trainable_layers.Inputs`.
         shards: (M,) which one each is of, from 0.
     """
 
@@ -69,14 +66,8 @@ class Utterances:
         lengths, sizes = self.lengths[places], self.target_lengths[places]
         frames, tokens = int(lengths.max()), int(sizes.max())
         rows = torch.arange(places.size(1), device=places.device)
-        return Inputs(
-            self.lower[:, :frames][places],
-            lengths,
-            self.states[:, : tokens + 1][places],
-            rows,
-            self.targets[:, :tokens][places],
-            sizes,
-        )
+        lower, states = self.lower[:, :frames][places], self.states[:, : tokens + 1][places]
+        return Inputs(lower, lengths, states, rows, self.targets[:, :tokens][places], sizes)
 
 
 def train_heads(
@@ -95,38 +86,30 @@ def train_heads(
         folder: gets what :func:`privasr_k2.pate.heads.load_heads` reads.
 
     Raises:
-        DataError: a model of other tokens, or a shard without an utterance that can be learned
-            from.
+        DataError: a model of other tokens, or a shard from which nothing can be learned.
     """
     lang, model = load_lang(lang_dir), load_recognizer(model_folder, device)
     if list(model.tokens or ()) != list(lang.tokens):
-        raise DataError(
-            model_folder / TOKENS,
-            "the tokens of the lang folder",
-            "others",
-            "train the model with it, too",
-        )
+        place, way_out = model_folder / TOKENS, "train the model with it, too"
+        raise DataError(place, "the tokens of the lang folder", "others", way_out)
     layers, parts = trainable_layers(model, config.trained), folder / _PARTS  # type: ignore[arg-type]
-    start = {
-        name: value.detach() for name, value in model.named_parameters() if name in layers.names
-    }  # type: ignore[attr-defined]
+    parameters = model.named_parameters()  # type: ignore[attr-defined]
+    start = {name: value.detach() for name, value in parameters if name in layers.names}
     numbers = range(1, read_shards(shards).teachers + 1)
     public = file_hash(model_folder / MODEL_WEIGHTS)
     for first in range(0, len(numbers), config.heads_at_once):
         group = numbers[first : first + config.heads_at_once]
         given = [_read(shards / f"shard_{k}", lang, model, layers, config, device) for k in group]
-        prints = [
-            training_fingerprint(config, public, k, one.content) for k, one in zip(group, given)
-        ]
-        todo = [
-            n for n, k in enumerate(group) if _print_of(parts / f"{k}.safetensors") != prints[n]
-        ]
+        contents = [(k, shard.content) for k, shard in zip(group, given)]
+        prints = [training_fingerprint(config, public, *content) for content in contents]
+        done = [_print_of(parts / f"{k}.safetensors") for k in group]
+        todo = [n for n in range(len(group)) if done[n] != prints[n]]
         if not todo:
             continue
         utterances = _joined([given[n] for n in todo])
-        found = train_group(layers, start, utterances, [group[n] for n in todo], config)
+        heads = train_group(layers, start, utterances, [group[n] for n in todo], config)
         for place, n in enumerate(todo):
-            tensors = {name: value[place] for name, value in found.items()}
+            tensors = {name: value[place] for name, value in heads.items()}
             save_tensors(parts / f"{group[n]}.safetensors", tensors, {"fingerprint": prints[n]})
         log.info("heads %d to %d of %d are trained", group[0], group[-1], len(numbers))
     _finish(shards, model_folder, folder, config, [parts / f"{k}.safetensors" for k in numbers])
@@ -144,43 +127,36 @@ def train_group(
     Args:
         start: the public model's parameters of ``layers.names``.
         utterances: of the I shards, in their order.
-        numbers: (I,) the shards' numbers; with the seed they decide the order of a head's
-            utterances.
+        numbers: (I,) of the shards; they and the seed decide the order of a head's utterances.
 
     Returns:
         the parameters, (I, ...) each.
     """
     own = [torch.nonzero(utterances.shards == n).flatten() for n in range(len(numbers))]
-    orders = [
-        torch.from_numpy(batches(len(places), config.steps, config.batch, config.seed, number)).to(
-            places.device
-        )
-        for places, number in zip(own, numbers)
-    ]
-    places = torch.stack([mine[order] for mine, order in zip(own, orders)], dim=1)  # (steps, I, B)
-    # What is learned is the distance from the public model, so that weight decay draws towards
-    # that.
-    moved = {
-        name: torch.zeros(len(numbers), *value.shape, device=value.device, requires_grad=True)
-        for name, value in start.items()
+    lengths = (config.steps, config.batch, config.seed)
+    orders = [batches(len(rows), *lengths, number) for rows, number in zip(own, numbers)]
+    places = [rows[torch.from_numpy(order).to(rows.device)] for rows, order in zip(own, orders)]
+    steps = torch.stack(places, dim=1)  # (steps, I, B)
+    # The distance from the public model is learned: weight decay draws towards that model.
+    zeros = {
+        name: torch.zeros(len(numbers), *value.shape).to(value) for name, value in start.items()
     }
+    moved = {name: value.requires_grad_() for name, value in zeros.items()}
     optimizer = torch.optim.AdamW(
         moved.values(), lr=config.lr, betas=(0.9, 0.98), weight_decay=config.decay_to_public
     )
-    for step, here in enumerate(places):
-        report_progress(step, len(places), f"heads {numbers[0]} to {numbers[-1]}, step")
+    for step, rows in enumerate(steps):
+        report_progress(step, len(steps), f"heads {numbers[0]} to {numbers[-1]}, step")
         for setting in optimizer.param_groups:
             setting["lr"] = learning_rate(config, step, step / config.steps)  # type: ignore[arg-type]
-        inputs = utterances.take(here)
+        inputs = utterances.take(rows)
         optimizer.zero_grad(set_to_none=True)
-        scores = layers.scores(
-            {name: start[name] + moved[name] for name in moved}, inputs, training=True
-        )
-        check_finite(scores.flatten(), [utterances.ids[n] for n in here.flatten().tolist()])
+        parameters = {name: start[name] + moved[name] for name in moved}
+        scores = layers.scores(parameters, inputs, training=True)
+        check_finite(scores.flatten(), [utterances.ids[n] for n in rows.flatten().tolist()])
         (-scores.sum(1) / inputs.target_lengths.sum(1).clamp(min=1)).sum().backward()
-        clip_by_head(
-            [value.grad for value in moved.values() if value.grad is not None], config.clip_norm
-        )
+        gradients = [value.grad for value in moved.values() if value.grad is not None]
+        clip_by_head(gradients, config.clip_norm)
         optimizer.step()
     return {name: (start[name] + value).detach() for name, value in moved.items()}
 
@@ -198,18 +174,17 @@ def batches(utterances: int, steps: int, size: int, seed: int, number: int) -> n
 
 
 def clip_by_head(gradients: Sequence[Tensor], clip_norm: float) -> None:
-    """Scale gradients (I, ...) in place so that no head's norm over all of them exceeds
-    ``clip_norm``.
+    """Scale gradients (I, ...) in place to a norm of at most ``clip_norm`` a head.
 
     >>> gradient = torch.tensor([[3.0, 4.0], [0.3, 0.4]])
     >>> clip_by_head([gradient], 1.0)
     >>> gradient.tolist()[0][0] < 0.6001, round(gradient.tolist()[1][0], 4)
     (True, 0.3)
     """
-    norms = torch.stack([one.flatten(1).square().sum(1) for one in gradients]).sum(0).sqrt()
+    norms = torch.stack([grad.flatten(1).square().sum(1) for grad in gradients]).sum(0).sqrt()
     scale = (clip_norm / (norms + 1e-6)).clamp(max=1.0)
-    for one in gradients:
-        one.mul_(scale.view(-1, *[1] * (one.dim() - 1)))
+    for grad in gradients:
+        grad.mul_(scale.view(-1, *[1] * (grad.dim() - 1)))
 
 
 @dataclass(frozen=True)
@@ -226,18 +201,18 @@ class _Shard:
 def _read(
     folder: Path,
     lang: Lang,
-    model: object,
+    model: Any,
     layers: TrainableLayers,
     config: HeadConfig,
     device: torch.device,
 ) -> _Shard:
     cuts, targets = spelled_targets(load_cuts(folder, "train"), lang, role=folder.name)
-    if model.needs_frames():  # type: ignore[attr-defined]
-        cuts = drop_unalignable(cuts, targets, model.output_frames, role=folder.name)  # type: ignore[attr-defined]
+    if model.needs_frames():
+        cuts = drop_unalignable(cuts, targets, model.output_frames, role=folder.name)
     source = Batches(cuts, targets, max_duration=config.max_duration, seed=None, memory_gb=0.0)
     content = hashlib.sha256()
     ids: list[str] = []
-    found: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
+    tensors: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
     for batch in source.everything():
         content.update(repr((batch.ids, batch.targets.tolist())).encode())
         content.update(batch.features.numpy().tobytes())
@@ -247,28 +222,26 @@ def _read(
         ids += batch.ids
         for row, (frames, size) in enumerate(zip(lengths.tolist(), batch.target_lengths.tolist())):
             # Copies: a view would keep the whole batch in memory.
-            found[0].append(lower[row, :frames].clone())
-            found[1].append(states[row, : size + 1].clone())
-            found[2].append(there.targets[row, :size].clone())
-    return _Shard(ids, *found, content.hexdigest())
+            tensors[0].append(lower[row, :frames].clone())
+            tensors[1].append(states[row, : size + 1].clone())
+            tensors[2].append(there.targets[row, :size].clone())
+    return _Shard(ids, *tensors, content.hexdigest())
 
 
 def _joined(shards: Sequence[_Shard]) -> Utterances:
     lower, states, targets = (
-        [one for shard in shards for one in getattr(shard, name)]
+        [tensor for shard in shards for tensor in getattr(shard, name)]
         for name in ("lower", "states", "targets")
     )
     device = lower[0].device
     return Utterances(
         ids=tuple(name for shard in shards for name in shard.ids),
         lower=pad_sequence(lower, batch_first=True),
-        lengths=torch.tensor([len(one) for one in lower], device=device),
+        lengths=torch.tensor([*map(len, lower)], device=device),
         states=pad_sequence(states, batch_first=True),
         targets=pad_sequence(targets, batch_first=True),
-        target_lengths=torch.tensor([len(one) for one in targets], device=device),
-        shards=torch.tensor(
-            [n for n, shard in enumerate(shards) for _ in shard.ids], device=device
-        ),
+        target_lengths=torch.tensor([*map(len, targets)], device=device),
+        shards=torch.tensor([n for n, s in enumerate(shards) for _ in s.ids], device=device),
     )
 
 

@@ -24,20 +24,12 @@ def teacher_folders(folder: Path, teachers: int) -> list[Path]:
         DataError: a teacher is missing, or there are more of them: an ensemble of another roster.
     """
     missing = [str(k) for k in range(1, teachers + 1) if not (folder / str(k) / WEIGHTS).is_file()]
+    expected = f"{teachers} trained teachers, as many as shards"
     if missing:
-        raise DataError(
-            folder,
-            f"{teachers} trained teachers, as many as shards",
-            f"none for shard {' '.join(missing[:10])}",
-            "run the stage that trains them again: it trains those alone that are missing",
-        )
+        way_out = "run the stage that trains them again: it trains only those that are missing"
+        raise DataError(folder, expected, f"none for shard {' '.join(missing[:10])}", way_out)
     if (folder / str(teachers + 1)).exists():
-        raise DataError(
-            folder,
-            f"{teachers} teachers, as many as shards",
-            "more",
-            "give the shards that they are of",
-        )
+        raise DataError(folder, expected, "more", "give the shards that they are of")
     return [folder / str(k) for k in range(1, teachers + 1)]
 
 
@@ -47,17 +39,12 @@ def load_teachers(folder: Path, teachers: int, device: str, *, per_token: bool) 
     Raises:
         DataError: as :func:`teacher_folders`, or a damaged model.
     """
-    models: list[Any] = [
-        load_recognizer(path, device) for path in teacher_folders(folder, teachers)
-    ]
-    different = next((k for k, m in enumerate(models) if m.tokens != models[0].tokens), None)
-    if different is not None:
-        raise DataError(
-            folder / str(different + 1),
-            "the tokens of teacher 1",
-            "others",
-            "train it with the same lang",
-        )
+    folders = teacher_folders(folder, teachers)
+    models: list[Any] = [load_recognizer(path, device) for path in folders]
+    for path, model in zip(folders, models):
+        if model.tokens != models[0].tokens:
+            way_out = "train it with the same lang"
+            raise DataError(path, "the tokens of teacher 1", "others", way_out)
     return TeacherEnsemble(models, per_token=per_token)
 
 
@@ -74,25 +61,20 @@ def open_ensemble(folder: Path, teachers: int, device: str, *, per_token: bool) 
     """
     if not holds_heads(folder):
         return load_teachers(folder, teachers, device, per_token=per_token)
-    found = load_heads(folder, device, per_token=per_token)
-    if found.num_teachers != teachers:
-        raise DataError(
-            folder,
-            f"{teachers} heads, as many as shards",
-            f"{found.num_teachers}",
-            "train them on these shards",
-        )
-    return found
+    heads = load_heads(folder, device, per_token=per_token)
+    if heads.num_teachers != teachers:
+        expected = f"{teachers} heads, as many as shards"
+        raise DataError(folder, expected, f"{heads.num_teachers}", "train them on these shards")
+    return heads
 
 
 def open_models(
     folders: Sequence[Path], lang: Lang, device: torch.device | str, *, heads: Sequence[int] = ()
 ) -> TeacherEnsemble:
-    """Models of any origin together, to be attacked: folders of ``train_am``, or one of
-    ``train_heads``.
+    """Models of any origin to be attacked: folders of ``train_am``, or one of ``train_heads``.
 
     Args:
-        heads: of a folder of heads these alone, from 1; none: all.
+        heads: of a folder of heads only these, from 1; none: all.
 
     Raises:
         DataError: a folder without such a model, or a head that is not there.
@@ -101,15 +83,11 @@ def open_models(
     """
     if any(map(holds_heads, folders)):
         if len(folders) > 1:
-            raise ConfigError(
-                "--in-models",
-                "models, or one folder of heads",
-                "heads and others",
-                "attack them by themselves",
-            )
-        found: TeacherEnsemble = load_heads(folders[0], device, per_token=False, chosen=heads)
-        check_same_tokens(found.tokens, lang.tokens, model=folders[0], graph=lang.folder)
-        return found
+            expected = "models, or one folder of heads"
+            raise ConfigError("--in-models", expected, "heads and others", "attack them alone")
+        ensemble: TeacherEnsemble = load_heads(folders[0], device, per_token=False, chosen=heads)
+        check_same_tokens(ensemble.tokens, lang.tokens, model=folders[0], graph=lang.folder)
+        return ensemble
     if heads:
         raise ConfigError("heads", "a folder of heads in --in-models", "whole models", "name none")
     models: list[Any] = []
@@ -117,8 +95,8 @@ def open_models(
         model: Any = load_recognizer(folder, device)
         check_same_tokens(model.tokens, lang.tokens, model=folder, graph=lang.folder)
         if models and model.feature_dim != models[0].feature_dim:
-            told = f"{model.feature_dim} in {folder}"
+            dims = f"{model.feature_dim} in {folder}"
             expected = f"models of {models[0].feature_dim} features"
-            raise ConfigError("--in-models", expected, told, "name models of one kind")
+            raise ConfigError("--in-models", expected, dims, "name models of one kind")
         models.append(model)
     return TeacherEnsemble(models, per_token=False)

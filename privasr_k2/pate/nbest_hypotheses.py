@@ -1,7 +1,7 @@
 """The N-best hypotheses that teachers vote on: those of a public model.
 
-Lists of a model of private data would release that data, which no guarantee covers. So the stages
-that made the lists are checked, where the stage runner recorded them.
+Lists of a model of private data would release that data outside of any guarantee. So the stages
+behind the lists are checked, where the stage runner recorded them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ class NbestHypotheses:
     Attributes:
         words: utterance to its hypotheses, the public model's best first; two at least.
         tokens: the same in token numbers.
-        margins: log-probability of the public model's best hypothesis less that of its second, in
-            nats.
-        single: utterances with fewer hypotheses, which nobody votes on.
+        margins: log-probability of the best hypothesis less that of the second, in nats.
+        single: utterances with fewer than two hypotheses, which are not voted on.
     """
 
     words: dict[str, tuple[str, ...]]
@@ -47,14 +46,12 @@ class NbestHypotheses:
 
     def digest(self, ids: Iterable[str]) -> str:
         """A hash of the hypotheses of some utterances: counts of votes are valid for these only."""
-        told = [[name, *self.words[name]] for name in sorted(ids)]
-        return hashlib.sha256(json.dumps(told, ensure_ascii=False).encode()).hexdigest()
+        rows = [[name, *self.words[name]] for name in sorted(ids)]
+        return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()
 
 
 def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypotheses:
-    """The hypotheses of public N-best lists, ``max_hyps`` of an utterance at most.
-
-    Hypotheses with words that tokens cannot spell are left out.
+    """The hypotheses of public N-best lists that tokens can spell, at most ``max_hyps`` each.
 
     Raises:
         DataError: no utterance has two hypotheses.
@@ -62,34 +59,34 @@ def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypot
     vocabulary = {word for nbest in lists.lists for hyp in nbest.hyps for word in hyp.words.split()}
     spelled = spellings(lang, vocabulary)
     words, tokens, margins, single = {}, {}, {}, []
+
+    def spoken(text: str) -> tuple[int, ...]:
+        return tuple(token for word in text.split() for token in spelled[word])
+
     for nbest in lists.lists:
-        kept = [hyp for hyp in nbest.hyps if all(word in spelled for word in hyp.words.split())][
-            :max_hyps
-        ]
+        fits = [hyp for hyp in nbest.hyps if all(word in spelled for word in hyp.words.split())]
+        kept = fits[:max_hyps]
         if len(kept) < 2:
             single.append(nbest.id)
             continue
         words[nbest.id] = tuple(hyp.words for hyp in kept)
-        tokens[nbest.id] = tuple(
-            tuple(token for word in hyp.words.split() for token in spelled[word]) for hyp in kept
-        )
+        tokens[nbest.id] = tuple(spoken(hyp.words) for hyp in kept)
         margins[nbest.id] = kept[0].am_score - kept[1].am_score
     if not words:
-        raise DataError(
-            lists.place,
-            "utterances with two hypotheses or more",
-            "none",
+        expected, way_out = (
+            "utterances with two or more hypotheses",
             "search for more: num_paths, beam",
         )
+        raise DataError(lists.place, expected, "none", way_out)
     return NbestHypotheses(words, tokens, margins, tuple(single))
 
 
 def check_public(path: Path) -> bool:
     """Refuse lists and models that depend on private data without a release.
 
-    Each stage behind ``path`` must have a release (``--out-privacy``) or read nothing private:
-    neither by its own flags (``--in-private-*``), nor in a training, data that another stage reads
-    as private or the data that these were made from.
+    Each stage behind ``path`` has a release (``--out-privacy``), or reads nothing private: no
+    ``--in-private-*``, and in a training no data, or sources of data, that another stage reads as
+    private.
 
     Returns:
         whether the stages are known. Files from elsewhere are accepted, with a warning.
@@ -100,64 +97,50 @@ def check_public(path: Path) -> bool:
     try:
         work_dir = work_dir_of(path)
     except DataError:
-        log.warning(
-            "%s: not made by a recipe, so it cannot be checked that a public model made it", path
-        )
+        log.warning("%s: made by no recipe, so it is unknown whether a public model made it", path)
         return False
     stamps = stamps_below(work_dir)
     private = {p for stamp in stamps for p in values_of(stamp["command"], *_PRIVATE)}
     private |= _sources(stamps)
     todo = [normal_path(str(path.absolute()), str(work_dir.absolute()))]
     seen: set[str] = set()
-    found = False
     while todo:
-        here = todo.pop()
-        for stamp in writers_of(here, stamps):
+        for stamp in writers_of(todo.pop(), stamps):
             key = "\0".join(stamp["outputs"])
-            if key in seen:
-                continue
-            seen.add(key)
-            found = True
-            todo += _behind(path, stamp, private)
-    if not found:
-        log.warning(
-            "%s: no stage wrote it, so it cannot be checked that a public model made it", path
-        )
-    return found
+            if key not in seen:
+                seen.add(key)
+                todo += _behind(path, stamp, private)
+    if not seen:
+        log.warning("%s: no stage wrote it, so it is unknown whether a public model made it", path)
+    return bool(seen)
 
 
 def _sources(stamps: list[dict[str, Any]]) -> set[str]:
     """The inputs that private features were made from, such as the features of the whole corpus."""
-    found: set[str] = set()
+    sources: set[str] = set()
     todo = [p for stamp in stamps for p in values_of(stamp["command"], "--in-private-feats")]
     while todo:
         for stamp in writers_of(todo.pop(), stamps):
             read = values_of(stamp["command"], "--in-")
-            new = {p for p in read if p not in values_of(stamp["command"], *_PUBLIC)} - found
-            found |= new
+            new = {p for p in read if p not in values_of(stamp["command"], *_PUBLIC)} - sources
+            sources |= new
             todo += new
-    return found
+    return sources
 
 
 def _behind(path: Path, stamp: dict[str, Any], private: Collection[str]) -> list[str]:
-    """The inputs of a stage that neither its release covers nor its flags declare public."""
+    """Inputs of a stage that neither its release covers nor its flags declare public."""
     command: list[str] = stamp["command"]
     own = values_of(command, *_PRIVATE)
     inputs = [p for p in values_of(command, "--in-") if p not in values_of(command, *_PUBLIC)]
     if values_of(command, "--out-privacy"):
         inputs = [p for p in inputs if p not in own]
         own = []
-    trained_on = [
-        p
-        for p in values_of(command, "--in-feats")
-        if command[0].startswith(_TRAINING) and p in private
-    ]
+    trains = command[0].startswith(_TRAINING)
+    trained_on = [p for p in values_of(command, "--in-feats") if trains and p in private]
     if own or trained_on:
-        raise DataError(
-            path,
-            "a public model, or lists of one",
-            f"stage {stamp['number']} ({stamp['title']}) behind it, which reads private data"
-            f" without a release: {(own or trained_on)[0]}",
-            "take a public model, or a student of released labels",
-        )
+        stage = f"stage {stamp['number']} ({stamp['title']}) behind it, which reads private data"
+        stage += f" without a release: {(own or trained_on)[0]}"
+        way_out = "take a public model, or a student of released labels"
+        raise DataError(path, "a public model, or lists of one", stage, way_out)
     return inputs

@@ -1,6 +1,4 @@
-"""Noisy answers to queries: the noise of a mechanism is added to the counts of all queries at
-once.
-"""
+"""Noisy answers to queries: noise is added to the counts of all queries at once."""
 
 from __future__ import annotations
 
@@ -34,12 +32,10 @@ def winners(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 def noisy_winners(
     counts: np.ndarray, sizes: np.ndarray, setting: Setting, ties: NoiseStream | None
 ) -> np.ndarray:
-    """(Q,) the answer to each query, :data:`UNANSWERED` where the check fails or the cap is
-    reached.
+    """(Q,) the answers; :data:`UNANSWERED` where the check fails or the cap is reached.
 
-    All queries of ``counts`` are asked, in their order; only as many as ``setting.max_answers`` are
-    answered.
-    Noise is fresh at every call: write the result before it is used, and never draw it again.
+    All queries are asked in their order; at most ``setting.max_answers`` are answered. Noise is
+    fresh at every call: write the result before it is used, and never draw it again.
 
     Args:
         counts: int64, private.
@@ -48,9 +44,8 @@ def noisy_winners(
         ties: breaks ties between noisy counts; None without noise.
     """
     if setting.event is None:
-        return np.where(
-            np.arange(len(sizes)) < setting.max_answers, winners(counts, sizes), UNANSWERED
-        )
+        within = np.arange(len(sizes)) < setting.max_answers
+        return np.where(within, winners(counts, sizes), UNANSWERED)
     chosen = mechanism(setting.mechanism)
     answers = np.full(len(sizes), UNANSWERED)
     passed = np.ones(len(sizes), dtype=bool)
@@ -74,9 +69,8 @@ def noisy_posteriors(
     """The sums of posteriors [yang2022, eq. 4] with noise on every entry, in votes.
 
     Args:
-        values: float64 of all queries, one after the other: whole steps of a grid.
-        sizes: (Q,).
-        setting: a mechanism on posteriors, which gives ``answers`` at least as large as Q.
+        values: float64 of all queries, one after the other, on a grid.
+        setting: a mechanism on posteriors, for Q answers or more.
         largest_weight: of a teacher, in votes.
         stream: of the release; None without noise.
     """

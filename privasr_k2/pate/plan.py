@@ -1,13 +1,11 @@
-"""Queries per epsilon, before a teacher is trained: the most noise with which the majority still
-wins.
+"""Queries per epsilon, before any training: the most noise with which a majority still wins.
 
-For one query with counts n_1, ..., n_C, independent discrete noise, and ties broken at random (by u
-in [0, 1)), the chance that the first class wins is
+For one query with counts n_1, ..., n_C and independent discrete noise, with ties broken at random
+by u in [0, 1), the first class wins with the chance
 
-    sum over k of P(k) integral over u of the product over c > 1 of F(k + n_1 - n_c - 1) + u P(k +
-    n_1 - n_c),
+    sum_k P(k) integral over u of prod_{c > 1} (F(k + n_1 - n_c - 1) + u P(k + n_1 - n_c)),
 
-with P(k) and F(k) the chances that noise is k, and k or less.
+with P(k) and F(k) the chances that the noise is k, and k or less.
 """
 
 from __future__ import annotations
@@ -15,9 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Interval, MinLen
 
+from privasr_k2.constraints import Checked, Choices, Delta, Finite
 from privasr_k2.errors import PrivacyError
 from privasr_k2.pate.mechanisms import RELATION
 from privasr_k2.privacy import checks
@@ -32,47 +33,22 @@ _NODES, _WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(24))  #
 _NODES = _NODES + 0.5
 
 
-@dataclass(frozen=True)
-class VotePlanConfig:
-    """Settings of a plan; defaults in section ``vote_plan`` of ``conf/pate.yaml``.
+def _with_exponent() -> list[str]:
+    return [name for name in all_mechanisms() if mechanism(name).exponent is not None]
 
-    Args:
-        kind: ``queries``, by which verb ``privacy_plan`` knows what is planned.
-        mechanism: one whose noise has an exponent
-            (:class:`privasr_k2.privacy.pate.mechanisms.Mechanism`).
-        teachers: I.
-        classes: hypotheses or tokens that are voted for, 2 or more.
-        agreement: share of the teachers that vote for the first class, above 1/2; the others agree
-            on one other class, which is the worst case.
-        correct: share of answers in which the first class is to win.
-        epsilon, delta: of the guarantee.
-    """
+
+@dataclass(frozen=True)
+class VotePlanConfig(Checked):
+    """Settings of a plan; ``conf/pate.yaml#vote_plan`` explains the values."""
 
     kind: str
-    mechanism: str
-    teachers: list[int]
-    classes: int
-    agreement: list[float]
-    correct: float
-    epsilon: list[float]
-    delta: float
-
-    def __post_init__(self) -> None:
-        known = [name for name in all_mechanisms() if mechanism(name).exponent is not None]
-        if self.mechanism not in known:
-            raise ValueError(f"mechanism must be one of {' '.join(known)}, got {self.mechanism!r}")
-        if not self.teachers or min(self.teachers) < 2 or self.classes < 2:
-            raise ValueError(
-                f"teachers and classes must be 2 or more, got {self.teachers}, {self.classes}"
-            )
-        if not self.agreement or not all(0.5 < one <= 1 for one in self.agreement):
-            raise ValueError(f"agreement must be above 0.5 and at most 1, got {self.agreement}")
-        if not 0 < self.correct < 1 or not 0 < self.delta < 1:
-            raise ValueError(
-                f"correct and delta must be between 0 and 1, got {self.correct}, {self.delta}"
-            )
-        if not self.epsilon or not all(0 < one < math.inf for one in self.epsilon):
-            raise ValueError(f"epsilon must be above 0 and finite, got {self.epsilon}")
+    mechanism: Annotated[str, Choices(_with_exponent)]
+    teachers: Annotated[list[Annotated[int, Ge(2)]], MinLen(1)]
+    classes: Annotated[int, Ge(2)]
+    agreement: Annotated[list[Annotated[float, Interval(gt=0.5, le=1)]], MinLen(1)]
+    correct: Annotated[float, Interval(gt=0, lt=1)]
+    epsilon: Annotated[list[Finite], MinLen(1)]
+    delta: Delta
 
 
 @dataclass(frozen=True)
@@ -88,23 +64,14 @@ class VotePlan:
 
     def line(self) -> str:
         """For people."""
-        return (
-            f"{self.teachers:,} teachers, {100 * self.agreement:g} % agree, epsilon"
-            f" {self.epsilon_asked:g}: {self.votes:,} votes with noise {self.noise:.4g} (epsilon"
-            f" {shown(self.epsilon.value)} at delta {self.epsilon.delta:g})"
-        )
+        ensemble = f"{self.teachers:,} teachers, {100 * self.agreement:g} % agree"
+        cost = f"epsilon {shown(self.epsilon.value)} at delta {self.epsilon.delta:g}"
+        votes = f"{self.votes:,} votes with noise {self.noise:.4g} ({cost})"
+        return f"{ensemble}, epsilon {self.epsilon_asked:g}: {votes}"
 
     def to_json(self) -> dict[str, float | int]:
         """The plan as plain values."""
-        return {
-            "teachers": self.teachers,
-            "agreement": self.agreement,
-            "epsilon_asked": self.epsilon_asked,
-            "noise": self.noise,
-            "votes": self.votes,
-            "epsilon": self.epsilon.value,
-            "delta": self.epsilon.delta,
-        }
+        return {**vars(self), "epsilon": self.epsilon.value, "delta": self.epsilon.delta}
 
 
 def winning_chance(counts: Sequence[int], name: str, noise: float) -> float:
@@ -139,27 +106,25 @@ def winning_chance(counts: Sequence[int], name: str, noise: float) -> float:
 
 
 def largest_noise(counts: Sequence[int], name: str, correct: float) -> float:
-    """The most noise with which the first class wins with the chance ``correct``; rounded down by
-    0.01 %.
+    """The most noise with which the first class wins by the chance ``correct``, less 0.01 %.
 
     Raises:
-        PrivacyError: it does not even without noise worth the name.
+        PrivacyError: it does not win so often with noise of 0.05 votes.
     """
     low, high = 0.05, 0.1
     if winning_chance(counts, name, low) < correct:
-        raise PrivacyError(
-            f"{counts[0]} votes against {counts[1]}",
-            f"a noise that lets the first win {100 * correct:g} % of the time",
-            "none",
-            "take more teachers, or expect more agreement",
-        )
+        counted = f"{counts[0]} votes against {counts[1]}"
+        expected = f"a noise that lets the first win {100 * correct:g} % of the time"
+        way_out = "take more teachers, or expect more agreement"
+        raise PrivacyError(counted, expected, "none", way_out)
     while winning_chance(counts, name, high) >= correct:
         low, high = high, 2 * high
     while high / low > 1 + _PRECISION:
         middle = (low * high) ** 0.5
-        low, high = (
-            (middle, high) if winning_chance(counts, name, middle) >= correct else (low, middle)
-        )
+        if winning_chance(counts, name, middle) >= correct:
+            low = middle
+        else:
+            high = middle
     return low
 
 

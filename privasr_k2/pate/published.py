@@ -1,20 +1,14 @@
 """The quantity that [yang2022] calls epsilon, which is no guarantee.
 
 The paper takes lambda = K / (2 epsilon) for K queries, one an utterance, at delta 1e-3, and noise
-"with location 0 and scale 1/lambda" (eq. 4). By this a smaller epsilon means *less* noise; its
-figures show more. So there are two readings, for GNMax's standard deviation and LNMax's scale, in
-votes:
+"with location 0 and scale 1/lambda" (eq. 4): a smaller epsilon means *less* noise. Its figures show
+more. Two readings, for GNMax's standard deviation and LNMax's scale, in votes:
 
     by equation:  scale = 1/lambda = 2 epsilon / K,      epsilon = K scale / 2
     by figures:   scale = lambda = K / (2 epsilon),      epsilon = K / (2 scale)
 
 Neither is a bound. K answers with Laplace noise of scale b cost at most 2 K / b by adding up, four
-times the second reading's epsilon; the true cost is what the privacy layer computes. Scores as the
-paper has them are means of posteriors; a vote here is a whole teacher, so that a scale here is in
-teachers.
-
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
-on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+times the second reading. The paper's scores are means of posteriors; here scales are in teachers.
 """
 
 from __future__ import annotations
@@ -36,9 +30,8 @@ def published_noise(epsilon: float, queries: int, reading: str) -> float:
     >>> published_noise(10.0, 100, BY_EQUATION), published_noise(10.0, 100, BY_FIGURES)
     (0.2, 5.0)
     """
-    lam = checks.whole("queries", queries, at_least=1) / (
-        2 * checks.number("epsilon", epsilon, above=0)
-    )
+    queries = checks.whole("queries", queries, at_least=1)
+    lam = queries / (2 * checks.number("epsilon", epsilon, above=0))
     return {BY_EQUATION: 1 / lam, BY_FIGURES: lam}[reading]
 
 
@@ -54,12 +47,11 @@ def published_epsilons(noise: float, queries: int) -> dict[str, float]:
 
 
 def as_published(noise: float, queries: int, utterances: int) -> dict[str, object]:
-    """For a table: both readings with K and the scale. The paper counts utterances, whatever is
-    asked.
+    """For a table: both readings, with the scale and K, the paper's count of utterances.
 
     Args:
         noise: in votes; above 0.
-        queries: votes that are answered: more than utterances where frames or tokens are voted on.
+        queries: votes that are answered: more than utterances for frames or tokens.
         utterances: K of the paper.
     """
     return {
@@ -72,30 +64,22 @@ def as_published(noise: float, queries: int, utterances: int) -> dict[str, objec
     }
 
 
-def published_lines(told: dict[str, object]) -> list[str]:
-    """For people.
+def published_lines(about: dict[str, object]) -> list[str]:
+    """The record of :func:`as_published` as text.
 
     >>> print(published_lines(as_published(5.0, 4000, 100))[2])
       as published, NO GUARANTEE: epsilon 10 where the scale is lambda, as the figures need it
     """
-    epsilon: dict[str, float] = told["epsilon"]  # type: ignore[assignment]
-    beyond = told["votes_that_it_does_not_count"]
-    scale = (
-        f"K = {told['K']:,} utterances, scale {told['scale']:.6g} votes, delta {told['delta']:g}"
-    )
-    return [
-        f"  as published, NO GUARANTEE: {scale}",
-        (
-            f"  as published, NO GUARANTEE: epsilon {epsilon['published_equation']:.6g} where the"
-            " scale is 1/lambda, as eq. 4 has it"
-        ),
-        (
-            f"  as published, NO GUARANTEE: epsilon {epsilon['published_figures']:.6g} where the"
-            " scale is lambda, as the figures need it"
-        ),
-        *(
-            [f"  as published, {beyond:,} further votes on the same utterances are not counted"]
-            if beyond
-            else []
-        ),
+    epsilon: dict[str, float] = about["epsilon"]  # type: ignore[assignment]
+    beyond = about["votes_that_it_does_not_count"]
+    title = "  as published, NO GUARANTEE:"
+    scale = f"scale {about['scale']:.6g} votes, delta {about['delta']:g}"
+    equation, figures = epsilon["published_equation"], epsilon["published_figures"]
+    lines = [
+        f"{title} K = {about['K']:,} utterances, {scale}",
+        f"{title} epsilon {equation:.6g} where the scale is 1/lambda, as eq. 4 has it",
+        f"{title} epsilon {figures:.6g} where the scale is lambda, as the figures need it",
     ]
+    if beyond:
+        lines.append(f"{title} {beyond:,} further votes on these utterances do not count")
+    return lines

@@ -1,7 +1,7 @@
-"""A release of labels: its entry in the ledger, and its files.
+"""A release of labels: its entry in the ledger, and its files, all of which are released.
 
 ``answers-<n>.safetensors`` hold the noisy answers, written once before anything reads them.
-``labels.jsonl`` and ``labels.json`` are computed from them. All of these are released.
+``labels.jsonl`` and ``labels.json`` are computed from them.
 """
 
 from __future__ import annotations
@@ -35,32 +35,24 @@ def spending_of(
 
     Args:
         vote: what is voted on: ``utterance``, ``frame`` or ``token``.
-        unit, units: what one shard holds, and how many the roster names.
+        unit, units: of the shards, and their number in the roster.
         teachers: I.
     """
     assert setting.event is not None
     outside: tuple[str, ...] = (
         f"which {unit}s the roster names, and whose shard is whose: both are public",
         "the teachers, their votes and how far they agree, which are not released",
-        (
-            "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as"
-            " public"
-        ),
+        "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as"
+        " public",
         "float32 rounding that heads share which are trained together (heads_at_once=1: none does)",
     )
     if unit == "utterance":
-        outside += (
-            (
-                "speakers: whose utterances are with several teachers, and who is hidden by none of"
-                " this"
-            ),
-        )
+        hidden = "whose utterances are with several teachers, and who is hidden by none of this"
+        outside += (f"speakers: {hidden}",)
+    answers = f"at most {setting.max_answers} answers of {teachers} teachers ({vote})"
     return Spending(
         data=config.data,
-        released=(
-            f"at most {setting.max_answers} answers of {teachers} teachers ({vote}),"
-            f" {setting.mechanism}"
-        ),
+        released=f"{answers}, {setting.mechanism}",
         unit=unit,
         units=units,
         relation=RELATION,
@@ -88,7 +80,10 @@ def about(
         asked, answered: votes that were looked at and answered.
         utterances: that were asked about, and have a label.
     """
-    cost = setting.epsilon
+    cost, epsilon, published = setting.epsilon, None, None
+    if cost is not None:
+        epsilon = {"value": cost.value, "delta": cost.delta, "rdp": cost.rdp, "pld": cost.pld}
+        published = as_published(setting.noise, answered, utterances[1])
     return {
         "format": _FORMAT,
         "release": None if release is None else release.entry.release,
@@ -104,25 +99,19 @@ def about(
         "votes_answered": answered,
         "utterances_asked": utterances[0],
         "utterances_answered": utterances[1],
-        "epsilon": (
-            None
-            if cost is None
-            else {"value": cost.value, "delta": cost.delta, "rdp": cost.rdp, "pld": cost.pld}
-        ),
-        "as_published": (
-            None if setting.event is None else as_published(setting.noise, answered, utterances[1])
-        ),
+        "epsilon": epsilon,
+        "as_published": published,
     }
 
 
 def write_answers(
-    path: Path, values: Mapping[str, np.ndarray], told: Mapping[str, Any], release: Release | None
+    path: Path, values: Mapping[str, np.ndarray], header: Mapping[str, Any], release: Release | None
 ) -> None:
     """Write answers with the name of their release, whole or not at all."""
     name = None if release is None else release.entry.release
     with atomic_path(path) as temporary, disk_errors(path):
         whole = {key: np.ascontiguousarray(value) for key, value in values.items()}
-        save_file(whole, str(temporary), {"json": json.dumps({**told, "release": name})})
+        save_file(whole, str(temporary), {"json": json.dumps({**header, "release": name})})
 
 
 def read_answers(
@@ -136,14 +125,14 @@ def read_answers(
     if release is None or not path.is_file():
         return None
     way_out = "remove it; what it held was spent"
-    told, arrays = read_arrays(path, expected="answers", way_out=way_out)
-    if "release" not in told:
+    header, arrays = read_arrays(path, expected="answers", way_out=way_out)
+    if "release" not in header:
         raise DataError(path, "answers of a release", "none named", way_out)
-    return (arrays, told) if told["release"] == release.entry.release else None
+    return (arrays, header) if header["release"] == release.entry.release else None
 
 
 def write_labels(
-    folder: Path, labels: Iterable[tuple[str, Weighted]], told: Mapping[str, Any]
+    folder: Path, labels: Iterable[tuple[str, Weighted]], summary: Mapping[str, Any]
 ) -> None:
     """Write ``labels.jsonl``, a line an utterance, and then ``labels.json``."""
     records = (
@@ -151,7 +140,7 @@ def write_labels(
         for name, hyps in sorted(labels)
     )
     write_jsonl(folder / LABELS, records)
-    write_json(folder / ABOUT, dict(told))
+    write_json(folder / ABOUT, dict(summary))
 
 
 def collapsed(frames: Iterable[int], tokens: Sequence[str]) -> str:

@@ -1,38 +1,41 @@
 """Train a student on a public pool and its voted labels; its folder is one of ``train_am``.
 
-A student reads released and public data only. So its training, and the choice of the best use of
-unlabeled data on public dev data, cost no privacy [yang2022, section 3.1].
-
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
-on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+A student reads released and public data only: neither its training nor the choice of the best use
+of unlabeled data on public dev data costs privacy [yang2022, section 3.1].
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
 from privasr_k2 import config as configuration
-from privasr_k2.am.checkpoints import continue_model, save_model
-from privasr_k2.am.kinds import Kind, new_model, spec_of, task_of
-from privasr_k2.am.model import AcousticModel, AmConfig, feature_statistics
+from privasr_k2.am.checkpoints import save_model
+from privasr_k2.am.kinds import Kind, spec_of, task_of
+from privasr_k2.am.model import AcousticModel
 from privasr_k2.am.specaugment import SpecAugment
+from privasr_k2.am.train import begin_model, fit_features
 from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spelled_targets
-from privasr_k2.pate.distillation import DistillationTask, HypothesisLosses
+from privasr_k2.pate.distillation import (
+    DistillationTask,
+    HypothesisLosses,
+    StudentLoss,
+    student_loss,
+)
 from privasr_k2.pate.student_data import Labels, StudentData, StudentSettings, student_data
 from privasr_k2.training.distributed import Process
-from privasr_k2.training.fingerprints import hashed, training_fingerprint
+from privasr_k2.training.fingerprints import training_fingerprint
 from privasr_k2.training.trainer import evaluate, train
 from privasr_k2.training.weights import average, fill
 
@@ -63,8 +66,7 @@ class StudentInputs:
         labeled: public utterances with texts of their own.
         lists: N-best lists of the pool, for self-training.
         dev: public utterances with texts.
-        lang: tokens and pronunciations.
-        init: folder of the initial, public model; ``None``: random weights.
+        init: folder of the initial, public model; None: random weights.
     """
 
     pool: CutSet
@@ -86,8 +88,7 @@ class _Trained(NamedTuple):
 def train_student(
     given: StudentInputs, folder: Path, config: Any, process: Process, num_workers: int = 0
 ) -> None:
-    """Train a student for each use of unlabeled data, and write the one with the fewest errors on
-    dev.
+    """Train a student for each use of unlabeled data, and write the one with the fewest dev errors.
 
     The loss is :func:`privasr_k2.pate.distillation.student_loss`. Without labels that fit and
     without public transcripts the student is its initial model.
@@ -104,21 +105,20 @@ def train_student(
     _check_features(given)
     spec = spec_of(config, given.dev[0].num_features, given.lang.num_tokens)
     # Check the data of all uses before the first training.
-    data = [
-        _data(way, given, config, _start(given, spec, config))
-        for way in config.student.unlabeled_data
-    ]
+    ways = config.student.unlabeled_data
+    start = partial(begin_model, spec, config, given.init, given.lang.tokens)
+    data = [_data(way, given, config, start()) for way in ways]
     if given.init is None and not all(use.teaches for use in data):
         problem = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
-        raise DataError(
-            "--in-labels", "something to learn from", problem, "spend more, or add public data"
-        )
+        way_out = "spend more, or add public data"
+        raise DataError("--in-labels", "something to learn from", problem, way_out)
+    train_one = partial(_train, student_loss, given, spec, folder, config, process, num_workers)
     students: list[_Trained] = []
-    for number, (way, use) in enumerate(zip(config.student.unlabeled_data, data)):
+    for number, (way, use) in enumerate(zip(ways, data)):
         # Where all utterances were answered, all uses have the same data.
         same = next((k for k in range(number) if data[k].targets == use.targets), None)
         if same is None:
-            students.append(_train(way, use, given, spec, folder, config, process, num_workers))
+            students.append(train_one(way, use))
         else:
             log.info("%s: the same data as %s, not trained again", way, students[same].way)
             students.append(students[same]._replace(way=way))
@@ -129,10 +129,7 @@ def train_student(
         errors, nats = student.dev["token_errors"], student.dev["loss"]
         log.info("%s: on dev %.4f errors and %.4f nats a token", student.way, errors, nats)
     configuration.save(config, folder / "config.yaml")
-    about = {
-        student.way: {"utterances": dict(student.counts), "dev": dict(student.dev)}
-        for student in students
-    }
+    about = {s.way: {"utterances": dict(s.counts), "dev": dict(s.dev)} for s in students}
     write_json(folder / ABOUT, {"way": best.way, "ways": about})
     save_model(folder, spec, best.weights, given.lang.tokens)
 
@@ -142,16 +139,8 @@ def _check_features(given: StudentInputs) -> None:
     dims = {flag: cuts[0].num_features for flag, cuts in parts.items()}
     if len(set(dims.values())) > 1:
         sizes = ", ".join(f"{number} in {flag}" for flag, number in dims.items())
-        raise DataError(
-            "--in-public-pool", "features of the same kind", sizes, "compute them alike"
-        )
-
-
-def _start(given: StudentInputs, spec: Any, config: AmConfig) -> AcousticModel:
-    if given.init is None:
-        model: AcousticModel = new_model(spec, config.seed)
-        return model
-    return continue_model(given.init, spec, given.lang.tokens)
+        expected, way_out = "features of the same kind", "compute them alike"
+        raise DataError("--in-public-pool", expected, sizes, way_out)
 
 
 def _data(way: str, given: StudentInputs, config: Any, model: AcousticModel) -> StudentData:
@@ -162,26 +151,27 @@ def _data(way: str, given: StudentInputs, config: Any, model: AcousticModel) -> 
 
 
 def _train(
-    way: str,
-    data: StudentData,
+    loss: StudentLoss,
     given: StudentInputs,
     spec: Any,
     folder: Path,
     config: Any,
     process: Process,
     num_workers: int,
+    way: str,
+    data: StudentData,
 ) -> _Trained:
+    """Minimize ``loss`` on the data of one way."""
     log.info("%s: %s", way, ", ".join(f"{name} {count}" for name, count in data.counts.items()))
-    model = _start(given, spec, config)
+    model = begin_model(spec, config, given.init, given.lang.tokens)
     training = folder / "ways" / way
-    reads = {
-        "max_duration": config.max_duration,
-        "num_workers": num_workers,
-        "memory_gb": config.memory_gb,
-    }
+    reads = dict(
+        max_duration=config.max_duration, num_workers=num_workers, memory_gb=config.memory_gb
+    )
     dev = Batches(*_dev(given, model), seed=None, **reads)
     losses = HypothesisLosses(model)
     task = DistillationTask(
+        loss,
         data.targets,
         task_of(config),
         SpecAugment(config.spec_augment),
@@ -191,23 +181,15 @@ def _train(
     if not data.teaches:
         log.warning("%s: no label can be learned: the student is --in-public-init", way)
         weights = {name: value.clone() for name, value in model.state_dict().items()}
-        return _Trained(
-            way, data.counts, evaluate(losses.to(process.device), task, dev, process), weights
-        )
+        scores = evaluate(losses.to(process.device), task, dev, process)
+        return _Trained(way, data.counts, scores, weights)
     # The task holds the training targets; a batch's own targets are the heaviest hypotheses.
-    heaviest = {
-        name: (target.sequences or ((0,),))[0] or (0,) for name, target in data.targets.items()
-    }
+    heaviest = {n: (target.sequences or ((0,),))[0] or (0,) for n, target in data.targets.items()}
     share = {"rank": process.rank, "world_size": process.world_size}
     source = Batches(data.cuts, heaviest, seed=config.seed, **share, **reads)
-    content = hashlib.sha256()
-    statistics = feature_statistics(
-        hashed(source.everything(), content), utterance_mean=config.utterance_mean
-    )
-    if given.init is None:
-        model.mean, model.deviation = statistics
+    content = fit_features(model, source, config, given.init)
     fingerprint = training_fingerprint(
-        config, way, spec, given.lang.tokens, data.targets, content.hexdigest(), model
+        config, way, spec, given.lang.tokens, data.targets, content, model
     )
     epochs = train(losses, task, source, dev, training, config, process, fingerprint)
     if not process.leads:

@@ -1,11 +1,7 @@
 """The student's data: voted labels of a public pool, public transcripts, and guesses at the rest.
 
-A label is a list of hypotheses with weights that sum to 1: one for cross-entropy, several for
-sequence-level distillation [yang2022, eq. 5]. All of it is released or public, so that a student
-costs no privacy.
-
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
-on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+A label is a list of hypotheses with weights of sum 1: one for cross-entropy, several for
+sequence-level distillation [yang2022, eq. 5]. All data are released or public.
 """
 
 from __future__ import annotations
@@ -15,10 +11,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from annotated_types import MinLen
 
+from privasr_k2.constraints import (
+    Checked,
+    Count,
+    Different,
+    Finite,
+    Positive,
+    PositiveShare,
+    Share,
+    one_of,
+)
 from privasr_k2.data.batches import drop_unalignable, needed_frames
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_jsonl
@@ -53,85 +60,34 @@ Labels = Mapping[str, tuple[Hyp, ...]]
 
 
 class Target(NamedTuple):
-    """Token sequences of an utterance, the heaviest first, and weights; none: guessed while
-    training.
-    """
+    """Token sequences, the heaviest first, and weights; empty: to be guessed while training."""
 
     sequences: tuple[tuple[int, ...], ...]
     weights: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class UnansweredSettings:
-    """The use of the pool's utterances without a label.
+class UnansweredSettings(Checked):
+    """The use of utterances without a label; ``conf/pate.yaml#student`` explains the values."""
 
-    Attributes:
-        weight: of their losses; an answered utterance has 1.
-        min_confidence: confidence below which an utterance is left out, in [0, 1]: in
-            ``self_training`` the share of the best hypothesis in its list, in ``consistency`` the
-            mean probability of a token.
-        hyps: of ``self_training``: hypotheses of a list, at most.
-        scale: of ``self_training``: of log-likelihoods before they become shares of a list.
-    """
-
-    weight: float
-    min_confidence: float
-    hyps: int
-    scale: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.weight <= 1:
-            raise ValueError(f"unanswered.weight must be in (0, 1], got {self.weight}")
-        if not 0 <= self.min_confidence <= 1:
-            raise ValueError(
-                f"unanswered.min_confidence must be in [0, 1], got {self.min_confidence}"
-            )
-        if self.hyps < 1:
-            raise ValueError(f"unanswered.hyps must be at least 1, got {self.hyps}")
-        if not 0 < self.scale < math.inf:
-            raise ValueError(f"unanswered.scale must be above 0, got {self.scale}")
+    weight: PositiveShare
+    min_confidence: Share
+    hyps: Count
+    scale: Finite
 
 
 @dataclass(frozen=True)
-class StudentSettings:
-    """The student's training data; section ``student`` of ``conf/pate.yaml`` explains the values.
+class StudentSettings(Checked):
+    """The student's training data; ``conf/pate.yaml#student`` explains the values."""
 
-    Attributes:
-        pool_role: role of the cuts that labels are for.
-        labeled_role: role of the public cuts whose own texts are trained on, too.
-        labeled_weight: of their losses; an answered utterance has 1.
-        hyps: of a label ``all``, or only the ``best``.
-        unlabeled_data: of :data:`UNLABELED_DATA`; of several the one with the fewest errors on dev
-            is kept.
-        unanswered: settings of the uses other than ``none``.
-    """
-
-    NEUTRAL: ClassVar[Mapping[str, str]] = {
-        "unlabeled_data": "each value is a training, and named among its inputs"
-    }
+    NEUTRAL: ClassVar[Mapping[str, str]] = {"unlabeled_data": "each value is a training of its own"}
 
     pool_role: str
     labeled_role: str
-    labeled_weight: float
-    hyps: str
-    unlabeled_data: list[str]
+    labeled_weight: Positive
+    hyps: Annotated[str, one_of(ALL, BEST)]
+    unlabeled_data: Annotated[list[Annotated[str, one_of(*UNLABELED_DATA)]], MinLen(1), Different()]
     unanswered: UnansweredSettings
-
-    def __post_init__(self) -> None:
-        if not self.labeled_weight > 0:
-            raise ValueError(f"student.labeled_weight must be above 0, got {self.labeled_weight}")
-        if self.hyps not in (ALL, BEST):
-            raise ValueError(f"student.hyps must be {ALL} or {BEST}, got {self.hyps!r}")
-        if (
-            not self.unlabeled_data
-            or len(set(self.unlabeled_data)) < len(self.unlabeled_data)
-            or not set(self.unlabeled_data) <= set(UNLABELED_DATA)
-        ):
-            known = ", ".join(UNLABELED_DATA)
-            raise ValueError(
-                f"student.unlabeled_data must be different ones of {known}, got"
-                f" {self.unlabeled_data}"
-            )
 
 
 @dataclass(frozen=True)
@@ -153,20 +109,16 @@ def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
         name = str(record.get("id"))
         source = f"{path} ({name})"
         try:
-            hyps = [
-                Hyp(" ".join(hyp["text"].split()), float(hyp["weight"])) for hyp in record["hyps"]
-            ]
+            hyps = [Hyp(" ".join(h["text"].split()), float(h["weight"])) for h in record["hyps"]]
             texts = {hyp.text for hyp in hyps}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(
-                source, "an id, and hyps with text and weight", repr(error), _REPAIR
-            ) from error
+            expected = "an id, and hyps with text and weight"
+            raise DataError(source, expected, repr(error), _REPAIR) from error
         if "id" not in record or name in labels:
             raise DataError(source, "every utterance once", "one without id, or twice", _REPAIR)
         if not hyps or len(texts) < len(hyps):
-            raise DataError(
-                source, "different hypotheses", f"{len(hyps)}, {len(texts)} different", _REPAIR
-            )
+            numbers = f"{len(hyps)}, {len(texts)} different"
+            raise DataError(source, "different hypotheses", numbers, _REPAIR)
         total = math.fsum(hyp.weight for hyp in hyps)
         if not all(0 < hyp.weight < math.inf for hyp in hyps) or abs(total - 1) > _TOLERANCE:
             weights = " ".join(f"{hyp.weight:g}" for hyp in hyps)
@@ -176,11 +128,10 @@ def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
 
 
 def guesses(lists: NbestLists, settings: UnansweredSettings) -> dict[str, tuple[Hyp, ...]]:
-    """Labels for self-training from N-best lists whose best hypothesis is confident.
+    """Labels for self-training, from N-best lists whose best hypothesis is confident.
 
-    With am scores s_n, share_n = exp(scale s_n) / sum over the list; the first ``hyps`` are kept,
-    their shares divided by their sum. Lists without words in the best hypothesis teach nothing and
-    are left out.
+    With acoustic scores s_n, share_n = exp(scale s_n) / sum over the list. The first ``hyps`` are
+    kept and their shares normalized. Lists whose best hypothesis has no words are left out.
     """
     guessed = {}
     for nbest in lists.lists:
@@ -198,10 +149,9 @@ def guesses(lists: NbestLists, settings: UnansweredSettings) -> dict[str, tuple[
 
 
 def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -> dict[str, Target]:
-    """Labels in tokens. Hypotheses that cannot be spelled, or exceed the frames, are left out with
-    a warning.
+    """Labels in tokens; hypotheses that cannot be spelled or exceed the frames are left out.
 
-    The weights of an utterance's other hypotheses then grow, so that they sum to ``weight``.
+    The weights of the others are scaled to the sum ``weight``.
 
     Args:
         fits: whether the frames of an utterance hold a token sequence.
@@ -223,23 +173,16 @@ def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -
             sequences, shares = zip(*kept)
             targets[name] = Target(sequences, tuple(weight * share / total for share in shares))
     if lost:
-        log.warning(
-            "labels: hypotheses of %d of %d utterances left out, that cannot be spelled or have more tokens "
-            "than frames: %s%s",
-            len(lost), len(labels), " ".join(lost[:_NAMED]), " ..." if len(lost) > _NAMED else "",
-        )  # fmt: skip
+        names = " ".join(lost[:_NAMED]) + " ..." * (len(lost) > _NAMED)
+        problem = "left out, that cannot be spelled or exceed the frames"
+        numbers = (len(lost), len(labels), problem, names)
+        log.warning("labels: hypotheses of %d of %d utterances %s: %s", *numbers)
     return targets
 
 
 @dataclass(frozen=True)
 class StudentData:
-    """Utterances to learn from.
-
-    Attributes:
-        cuts: with features.
-        targets: of each of them, by its id.
-        counts: how many there are of which kind.
-    """
+    """Utterances to learn from: cuts with features, a target of each, and counts by kind."""
 
     cuts: CutSet
     targets: Mapping[str, Target]
@@ -265,12 +208,9 @@ def student_data(
     """Collect the utterances and targets for one of :data:`UNLABELED_DATA`.
 
     Args:
-        pool: public utterances, answered or not; their own texts are not looked at.
-        labels: of those that were answered.
-        labeled: public utterances with texts.
+        pool: answered or not; their own texts are not read.
         lists: N-best lists of the pool, for self-training.
-        output_frames: frames of the model's output for input frames, where a transcript must fit
-            them.
+        output_frames: input to output frames, where a transcript must fit them.
         shortest: smallest share of an utterance's frames that augmentation leaves.
 
     Raises:
@@ -281,15 +221,14 @@ def student_data(
 
     frames = {cut.id: cut.num_frames for cut in pool}
     if unknown := sorted(labels.keys() - frames.keys()):
-        found = f"{len(unknown)} others: {' '.join(unknown[:3])}"
-        raise DataError(
-            "--in-labels", "labels of the pool's utterances", found, "give the pool of the votes"
-        )
+        others = f"{len(unknown)} others: {' '.join(unknown[:3])}"
+        expected = "labels of the pool's utterances"
+        raise DataError("--in-labels", expected, others, "give the pool of the votes")
 
     def fits(name: str, tokens: Sequence[int]) -> bool:
-        return output_frames is None or needed_frames(tokens) <= output_frames(
-            int(frames[name] * shortest)
-        )
+        if output_frames is None:
+            return True
+        return needed_frames(tokens) <= output_frames(int(frames[name] * shortest))
 
     if settings.hyps == BEST:
         labels = {name: (Hyp(hyps[0].text, 1.0),) for name, hyps in labels.items()}
@@ -298,15 +237,10 @@ def student_data(
     unanswered = frames.keys() - labels.keys()
     if way == SELF_TRAINING:
         if lists is None:
-            raise ConfigError(
-                f"student.unlabeled_data={SELF_TRAINING}",
-                "--in-public-nbest",
-                "none",
-                "decode the pool, or leave it out",
-            )
-        confident = {
-            n: hyps for n, hyps in guesses(lists, settings.unanswered).items() if n in unanswered
-        }
+            setting = f"student.unlabeled_data={SELF_TRAINING}"
+            raise ConfigError(setting, "--in-public-nbest", "none", "decode the pool, or omit it")
+        guessed = guesses(lists, settings.unanswered)
+        confident = {name: hyps for name, hyps in guessed.items() if name in unanswered}
         targets |= targets_of(confident, lang, fits, weight=settings.unanswered.weight)
     elif way == CONSISTENCY:
         targets |= {name: Target((), ()) for name in unanswered}
@@ -331,15 +265,9 @@ def _labeled(
     kept, texts = spelled_targets(labeled, lang, role=role)
     if output_frames is not None:
         kept = drop_unalignable(kept, texts, lambda n: output_frames(int(n * shortest)), role=role)
-    both = sorted(cut.id for cut in kept if cut.id in targets)
-    if both:
-        raise DataError(
-            "--in-public-feats",
-            "utterances that are not in the pool",
-            " ".join(both[:3]),
-            "give other parts",
-        )
-    targets.update(
-        {cut.id: Target((tuple(texts[cut.id]),), (settings.labeled_weight,)) for cut in kept}
-    )
+    if both := sorted(cut.id for cut in kept if cut.id in targets):
+        expected = "utterances that are not in the pool"
+        raise DataError("--in-public-feats", expected, " ".join(both[:3]), "give other parts")
+    weights = (settings.labeled_weight,)
+    targets.update({cut.id: Target((tuple(texts[cut.id]),), weights) for cut in kept})
     return list(kept)

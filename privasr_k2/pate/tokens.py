@@ -1,8 +1,7 @@
 """Votes token by token: all teachers read the answers so far and vote for the next token.
 
-No list of hypotheses is needed. Each token, and the end, costs an answer. Tokens of which a public
-model is confident after the same prefix are taken from it. An utterance whose end is not reached,
-because a check fails or the answers are used up, has no label.
+Each token, and the end, costs an answer, unless a public model is confident of it. An utterance
+whose end is not reached, by a failed check or for lack of answers, has no label.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privasr_k2.am.sequence import Recognizer
+from privasr_k2.constraints import Checked, Natural, Positive, PositiveShare
 from privasr_k2.decoding.end_to_end import join_tokens
 from privasr_k2.decoding.jobs import ShareConfig, recognized
 from privasr_k2.errors import ConfigError, DataError
@@ -39,60 +39,31 @@ TOKEN = "token"
 
 
 @dataclass(frozen=True)
-class TokenPoolConfig:
-    """The pool of token votes; defaults in section ``vote_tokens`` of ``conf/pate.yaml``.
-
-    Args:
-        role: which cuts are the pool.
-        max_duration: seconds of speech that are read at a time.
-        tokens_per_second: no label has more tokens.
-        utterances: so many of the pool, drawn at random; 0: all.
-        public_threshold: probability in (0, 1] from which a token of the public model is taken
-            without a vote; 1 without such a model.
-        top_k: number of the public model's likeliest tokens that are voted on, 2 or more; 0: all.
-    """
+class TokenPoolConfig(Checked):
+    """The pool of token votes; ``conf/pate.yaml#vote_tokens`` explains the values."""
 
     role: str
-    max_duration: float
-    tokens_per_second: float
-    utterances: int
-    public_threshold: float
-    top_k: int
+    max_duration: Positive
+    tokens_per_second: Positive
+    utterances: Natural
+    public_threshold: PositiveShare
+    top_k: Natural
 
     def __post_init__(self) -> None:
-        if not self.tokens_per_second > 0 or not self.max_duration > 0:
-            raise ValueError(
-                "tokens_per_second and max_duration must be above 0, got "
-                f"{self.tokens_per_second}, {self.max_duration}"
-            )
-        if self.utterances < 0:
-            raise ValueError(f"utterances must be 0 or more, got {self.utterances}")
-        if not 0 < self.public_threshold <= 1:
-            raise ValueError(
-                f"public_threshold must be above 0 and at most 1, got {self.public_threshold}"
-            )
-        if self.top_k < 0 or self.top_k == 1:
-            raise ValueError(f"top_k must be 2 or more, or 0, got {self.top_k}")
-        if self.top_k and self.public_threshold == 1:
-            raise ValueError(
-                f"top_k must be 0 without a public model (public_threshold=1), got {self.top_k}"
-            )
+        super().__post_init__()
+        if self.top_k == 1 or (self.top_k and self.public_threshold == 1):
+            raise ValueError(f"top_k must be 0, or 2 or more with a public model, got {self.top_k}")
 
 
 @dataclass(frozen=True)
 class TokenVotesConfig(AggregateConfig, TokenPoolConfig):
-    """A release of labels, token by token: sections ``pate`` and ``vote_tokens`` of
-    ``conf/pate.yaml``.
-    """
+    """A release of labels token by token: sections ``pate`` and ``vote_tokens``."""
 
     def __post_init__(self) -> None:
-        AggregateConfig.__post_init__(self)
-        TokenPoolConfig.__post_init__(self)
+        super().__post_init__()
         if not mechanism(self.mechanism).tokens or self.published_scale != UNPUBLISHED:
             known = " ".join(all_mechanisms(tokens=True))
-            raise ValueError(
-                f"mechanism must be one of {known}, and published_scale none, for tokens"
-            )
+            raise ValueError(f"mechanism must be one of {known}, and published_scale none")
         if self.order != "random":
             raise ValueError(f"order must be random for votes on tokens, got {self.order!r}")
 
@@ -108,11 +79,9 @@ def chosen(cuts: CutSet, config: TokenVotesConfig) -> CutSet:
     if not config.utterances:
         return cuts
     by_name = {cut.id: cut for cut in cuts}
-    order = stream(config.seed, "utterances of token votes").permutation(len(by_name))[
-        : config.utterances
-    ]
     names = sorted(by_name)
-    return CutSet.from_cuts(by_name[names[place]] for place in order)
+    order = stream(config.seed, "utterances of token votes").permutation(len(names))
+    return CutSet.from_cuts(by_name[names[place]] for place in order[: config.utterances])
 
 
 def settle_tokens(cuts: CutSet, shards: Shards, config: TokenVotesConfig) -> Setting:
@@ -122,9 +91,8 @@ def settle_tokens(cuts: CutSet, shards: Shards, config: TokenVotesConfig) -> Set
         PrivacyError: what does not fit the budget.
     """
     most = sum(config.longest(cut.duration) + 1 for cut in cuts)
-    return make_setting(
-        config, teachers=shards.teachers, available=most, largest_weight=1.0, utterances=len(cuts)
-    )
+    pool = dict(teachers=shards.teachers, available=most, utterances=len(cuts))
+    return make_setting(config, largest_weight=1.0, **pool)
 
 
 def release_tokens(
@@ -140,7 +108,7 @@ def release_tokens(
 ) -> dict[str, object]:
     """Draw the answers, batch by batch, each written once; write the labels; finish.
 
-    A batch that was written is read back by a later run; of one that was not, nothing has left.
+    A later run reads back what was written; of an unwritten batch nothing was released.
 
     Args:
         folder: gets ``answers-<n>.safetensors`` and the labels.
@@ -155,12 +123,8 @@ def release_tokens(
     if names is None:
         raise ConfigError("the teachers", "tokens with names", "none", "train them by train_am")
     if public is not None and public.tokens != names:
-        raise DataError(
-            "the public model",
-            "the teachers' tokens",
-            "others",
-            "give the model that they began at",
-        )
+        way_out = "give the model that they began at"
+        raise DataError("the public model", "the teachers' tokens", "others", way_out)
     finished: list[tuple[str, np.ndarray]] = []
     used = np.zeros(2, dtype=np.int64)  # asked, answered
     batch = 0
@@ -172,31 +136,17 @@ def release_tokens(
         path = folder / f"answers-{batch}.safetensors"
         drawn = read_answers(path, release)
         if drawn is None:
-            ties = f"batch {batch}"
-            left = dataclasses.replace(
-                setting,
-                max_queries=setting.max_queries - int(used[0]),
-                max_answers=setting.max_answers - int(used[1]),
-            )
-            texts, spent = _stepwise(
-                ensemble, public, features, lengths, own, left, config, release, ties
-            )
-            splits = np.cumsum([0, *map(len, texts)])
-            values = {
-                "tokens": np.concatenate([*texts, np.zeros(0, np.int64)]),
-                "splits": splits,
-                "used": spent,
-            }
+            left = _less(setting, *used.tolist())
+            given = (features, lengths, own, left, config, release, f"batch {batch}")
+            texts, spent = _stepwise(ensemble, public, *given)
+            tokens = np.concatenate([*texts, np.zeros(0, np.int64)])
+            values = {"tokens": tokens, "splits": np.cumsum([0, *map(len, texts)]), "used": spent}
             drawn = values, {"ids": [cut.id for cut in own]}
             write_answers(path, *drawn, release)
         values, header = drawn
         if header["ids"] != [cut.id for cut in own]:
-            raise DataError(
-                path,
-                "answers about this batch's utterances",
-                "others",
-                "force the stage: a new release",
-            )
+            expected = "answers about this batch's utterances"
+            raise DataError(path, expected, "others", "force the stage: a new release")
         batch, used = batch + 1, used + values["used"]
         return np.split(values["tokens"], values["splits"][1:-1])
 
@@ -206,17 +156,20 @@ def release_tokens(
     for cut, text in recognized(label, cuts, share, device, shuffle):
         if text is not None and len(text) and text[-1] == 0:
             finished.append((cut.id, text[:-1]))
-    labels = [
-        (name, [(join_tokens([names[token] for token in text]), 1.0)]) for name, text in finished
-    ]
-    summary = about(
-        setting, release=release, vote=TOKEN, unit=shards.unit, teachers=shards.teachers, asked=int(used[0]),
-        answered=int(used[1]), utterances=(len(cuts), len(labels)),
-    )  # fmt: skip
+    labels = [(name, [(join_tokens([names[k] for k in text]), 1.0)]) for name, text in finished]
+    numbers = dict(asked=int(used[0]), answered=int(used[1]), utterances=(len(cuts), len(labels)))
+    who = dict(vote=TOKEN, unit=shards.unit, teachers=shards.teachers)
+    summary = about(setting, release=release, **who, **numbers)
     write_labels(folder, labels, summary)
     if release is not None:
         release.finish()
     return summary
+
+
+def _less(setting: Setting, asked: int, answered: int) -> Setting:
+    """What is left of the caps."""
+    queries, answers = setting.max_queries - asked, setting.max_answers - answered
+    return dataclasses.replace(setting, max_queries=queries, max_answers=answers)
 
 
 def _stepwise(
@@ -230,35 +183,29 @@ def _stepwise(
     release: Release | None,
     ties: str,
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Tokens of each utterance, a 0 at the end where it was reached, and what was asked and
-    answered.
-    """
+    """Tokens of each utterance, 0 at a reached end; and how much was asked and answered."""
     longest = np.array([config.longest(cut.duration) for cut in cuts])
     texts = np.full((len(cuts), int(longest.max()) + 1), UNANSWERED)
     reading = ensemble.token_votes(features, lengths)
-    guide = (
-        None
-        if public is None
-        else TeacherEnsemble([public], per_token=True).token_votes(features, lengths)
-    )
+    guide = None
+    if public is not None:
+        guide = TeacherEnsemble([public], per_token=True).token_votes(features, lengths)
     alive, asked, answered = np.arange(len(cuts)), 0, 0
     for step in range(texts.shape[1]):
         tokens, candidates = np.full(len(alive), UNANSWERED), None
         if guide is not None:
-            probs, likeliest = (
-                guide.scores()[0].softmax(dim=1).sort(dim=1, descending=True, stable=True)
-            )
+            own = guide.scores()[0].softmax(dim=1)
+            probs, likeliest = own.sort(dim=1, descending=True, stable=True)
             candidates = likeliest[:, : config.top_k or None]
             confident = (probs[:, 0] >= config.public_threshold).cpu().numpy()
             tokens[confident] = likeliest[:, 0].cpu().numpy()[confident]
         # As many as may still be asked, and answered.
-        now = dataclasses.replace(
-            left, max_queries=left.max_queries - asked, max_answers=left.max_answers - answered
-        )
+        now = _less(left, asked, answered)
         asks = np.flatnonzero(tokens == UNANSWERED)[: now.max_queries if now.max_answers > 0 else 0]
-        broken = release.noise(ties, step) if release is not None else None
+        noise = release.noise(ties, step) if release is not None else None
         counts = reading.counts(candidates)[asks]
-        answers = noisy_winners(counts.ravel(), np.full(len(asks), counts.shape[1]), now, broken)
+        sizes = np.full(len(asks), counts.shape[1])
+        answers = noisy_winners(counts.ravel(), sizes, now, noise)
         if candidates is not None:
             answers = np.where(answers < 0, UNANSWERED, candidates.cpu().numpy()[asks, answers])
         tokens[asks] = answers

@@ -1,10 +1,8 @@
 """The trainable upper layers of a public model, computed for many heads at once.
 
-The layers below are frozen, have no dropout, and are computed once: :meth:`TrainableLayers.lower`
-from features, and :meth:`TrainableLayers.states` from transcripts where a model reads them.
-Gradients by features pass through both. Parameters have the shape (I, ...) for I heads. Inputs have
-the shape (H, N, ...): H = I where each head has its own utterances (training), H = 1 where all
-share them (votes).
+The layers below are frozen, without dropout, and computed once. Gradients by features pass them.
+Parameters are (I, ...) for I heads. Inputs are (H, N, ...): H = I where each head has its own
+utterances (training), H = 1 where all share them (votes).
 """
 
 from __future__ import annotations
@@ -61,9 +59,7 @@ class TrainableLayers(Protocol):
         """(N, T, F) features to (N, T', D) of the frozen layers, and (N,) lengths."""
 
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-        """(N, U + 1, S) from one transcript of each utterance; S is 0 where the model reads
-        none.
-        """
+        """(N, U + 1, S) from one transcript of each utterance; S = 0 where the model reads none."""
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
         """(I, R) log-likelihoods.
@@ -77,17 +73,16 @@ class TrainableLayers(Protocol):
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """A linear layer of every head: (H, ..., D), (I, C, D) and (I, C) to (I, ..., C), where H is I
-    or 1.
+    """A linear layer of every head: (H, ..., D), (I, C, D), (I, C) to (I, ..., C); H is I or 1.
 
-    >>> y = linear(torch.ones(1, 4, 2), torch.tensor([[[1.0, 1.0]], [[2.0, 2.0]]]), torch.zeros(2, 1))
-    >>> y.shape, y[:, 0, 0].tolist()
-    (torch.Size([2, 4, 1]), [2.0, 4.0])
+    >>> weight = torch.tensor([[[1.0, 1.0]], [[2.0, 2.0]]])
+    >>> linear(torch.ones(1, 4, 2), weight, torch.zeros(2, 1))[:, 0, 0].tolist()
+    [2.0, 4.0]
     """
     heads, classes, dim = weight.shape
     if x.size(0) == 1:  # one matrix product instead of a copy of x for each head
-        found = functional.linear(x[0], weight.reshape(heads * classes, dim), bias.reshape(-1))
-        return found.unflatten(-1, (heads, classes)).movedim(-2, 0)
+        y = functional.linear(x[0], weight.reshape(heads * classes, dim), bias.reshape(-1))
+        return y.unflatten(-1, (heads, classes)).movedim(-2, 0)
     flat = torch.baddbmm(bias.unsqueeze(1), x.flatten(1, -2), weight.transpose(1, 2))
     return flat.view(*x.shape[:-1], classes)
 
@@ -96,7 +91,7 @@ _Result = TypeVar("_Result")
 
 
 def _frozen(call: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Compute gradients by inputs only, and only where the first input requires them."""
+    """Compute gradients by inputs only, where the first one requires them."""
 
     @wraps(call)
     def called(self: _ModelLayers, x: Tensor, *others: Tensor) -> _Result:
@@ -113,20 +108,15 @@ class _ModelLayers:
 
     def __init__(self, model: Any) -> None:
         self._model = model.eval()
-        self.names = tuple(
-            name
-            for name, _ in model.named_parameters()
-            if name.rpartition(".")[0].startswith(self.prefixes)
-        )
+        parameters = (name for name, _ in model.named_parameters())
+        self.names = tuple(n for n in parameters if n.rpartition(".")[0].startswith(self.prefixes))
 
     @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`TrainableLayers.lower`: the encoder."""
         encoded, lengths = self._model.encoded(features, lengths)
         return encoded.transpose(1, 2), lengths
 
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-        """As :meth:`TrainableLayers.states`: none."""
         return lower.new_zeros(len(targets), targets.size(1) + 1, 0)
 
 
@@ -136,16 +126,14 @@ def _aligned(log_probs: Tensor, inputs: Inputs, *, training: bool) -> Tensor:
     if not training:
         labels = (inputs.targets[0], inputs.target_lengths[0])
         return log_likelihoods(log_probs, inputs.lengths[0], inputs.rows, *labels)
-    lengths, targets, target_lengths = (
-        _expanded(one, heads)
-        for one in (inputs.lengths[:, inputs.rows], inputs.targets, inputs.target_lengths)
-    )
+    given = (inputs.lengths[:, inputs.rows], inputs.targets, inputs.target_lengths)
+    lengths, targets, target_lengths = (_expanded(x, heads) for x in given)
     by_row = log_probs[:, inputs.rows].flatten(0, 1)
     return -ctc_loss(by_row, lengths, targets, target_lengths).view(heads, -1)
 
 
 def _aligned_numbers(inputs: Inputs, num_tokens: int) -> int:
-    """Log-probabilities of all frames, and the forward recursion's states, in double precision."""
+    """All log-probabilities, and the forward recursion's states in double precision."""
     outputs = inputs.lower.size(1) * inputs.lower.size(2) * num_tokens
     return 2 * outputs + 8 * len(inputs.rows) * (2 * inputs.targets.size(2) + 1)
 
@@ -155,8 +143,8 @@ def _spelled(log_probs: Tensor, inputs: Inputs) -> Tensor:
     positions = torch.arange(log_probs.size(2), device=log_probs.device)
     inside = positions < inputs.target_lengths.unsqueeze(2)
     wanted = (functional.pad(inputs.targets, (0, 1)) * inside).expand(*log_probs.shape[:3])
-    found = log_probs.gather(3, wanted.unsqueeze(3)).squeeze(3)
-    return (found * (positions <= inputs.target_lengths.unsqueeze(2))).sum(2)
+    scores = log_probs.gather(3, wanted.unsqueeze(3)).squeeze(3)
+    return (scores * (positions <= inputs.target_lengths.unsqueeze(2))).sum(2)
 
 
 def _expanded(x: Tensor, heads: int) -> Tensor:
@@ -170,20 +158,16 @@ class CtcLayers(_ModelLayers):
     prefixes: tuple[str, ...] = ("output",)
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
-        """As :meth:`TrainableLayers.scores`."""
         log_probs = self.log_probs(parameters, inputs.lower, inputs.lengths)
         return _aligned(log_probs, inputs, training=training)
 
     def log_probs(self, parameters: Parameters, lower: Tensor, lengths: Tensor) -> Tensor:
-        """(I, N, T, C) natural log, from (H, N, T, D) of the frozen layers and (H, N) true
-        frames.
-        """
+        """(I, N, T, C) natural log, from (H, N, T, D) of the frozen layers."""
         x = self._upper(parameters, lower, lengths)
         weight = parameters["output.weight"].squeeze(3)
         return linear(x, weight, parameters["output.bias"]).float().log_softmax(3)
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`TrainableLayers.numbers`."""
         return _aligned_numbers(inputs, self._model.num_tokens)
 
     def _upper(self, parameters: Parameters, lower: Tensor, lengths: Tensor) -> Tensor:
@@ -201,7 +185,7 @@ class CtcBlockLayers(CtcLayers):
 
     @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`TrainableLayers.lower`: what enters the last block."""
+        """What enters the last block."""
         entering: list[Tensor] = []
         block = self._model.encoder.blocks[-1]
         hook = block.register_forward_pre_hook(lambda _, given: entering.append(given[0]))
@@ -216,14 +200,13 @@ class CtcBlockLayers(CtcLayers):
         frames = torch.arange(x.size(3), device=x.device)
         valid = (frames < lengths.unsqueeze(2)).unsqueeze(2).to(x.dtype)
         block = self._model.encoder.blocks[-1]
-        found = _called(block, self._last, parameters, (x, valid))
+        y = _called(block, self._last, parameters, (x, valid))
         norm = getattr(self._model.encoder, "norm", None)
         if norm is not None:
-            found = _called(norm, "encoder.norm", parameters, (found,))
-        return found.transpose(2, 3)
+            y = _called(norm, "encoder.norm", parameters, (y,))
+        return y.transpose(2, 3)
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`TrainableLayers.numbers`: some activations of the block besides."""
         return super().numbers(inputs) + 8 * inputs.lower[0].numel()
 
 
@@ -231,16 +214,13 @@ def _called(
     module: nn.Module, name: str, parameters: Parameters, inputs: Sequence[Tensor]
 ) -> Tensor:
     """A module of the model with every head's parameters; (H, ...) inputs to (I, ...)."""
-    own = {
-        key[len(name) + 1 :]: value
-        for key, value in parameters.items()
-        if key.startswith(f"{name}.")
-    }
+    prefix = f"{name}."
+    own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
     heads = len(next(iter(own.values())))
     shared = len(inputs[0]) == 1 != heads
-    given = tuple(one[0] for one in inputs) if shared else tuple(inputs)
-    found: Tensor = stacked_call(module, own, given, shared=shared)
-    return found
+    given = tuple(x[0] for x in inputs) if shared else tuple(inputs)
+    y: Tensor = stacked_call(module, own, given, shared=shared)
+    return y
 
 
 class LasLayers(_ModelLayers):
@@ -250,21 +230,15 @@ class LasLayers(_ModelLayers):
 
     @_frozen
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-        """As :meth:`TrainableLayers.states`: what the speller's output layer reads."""
+        """What the speller's output layer reads."""
         speller = self._model.speller
-        frames = speller.frames(lower, lengths)
-        state, seen = speller.begin(frames), []
-        for token in speller.embedding(functional.pad(targets, (1, 0))).unbind(1):
-            state, here = speller.read(state, token, frames)
-            seen.append(here)
-        return torch.tanh(speller.hidden(torch.stack(seen, dim=1)))
+        return torch.tanh(speller.hidden(speller.seen(lower, lengths, targets)))
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
-        """As :meth:`TrainableLayers.scores`; no label smoothing."""
+        """Without label smoothing."""
         return self._attention(parameters, inputs)
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`TrainableLayers.numbers`."""
         return 2 * self._model.num_tokens * len(inputs.rows) * (inputs.targets.size(2) + 1)
 
     def _attention(self, parameters: Parameters, inputs: Inputs) -> Tensor:
@@ -278,21 +252,18 @@ class CtcAttentionLayers(LasLayers):
     prefixes = ("speller.output", "ctc_output")
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
-        """As :meth:`TrainableLayers.scores`, by ``ctc_share`` in training and by ``ctc_weight`` in
-        votes.
-        """
+        """Weighted by ``ctc_share`` in training and by ``ctc_weight`` in votes."""
         share = self._model.spec.ctc_share if training else self._model.ctc_weight
-        found: Tensor | float = 0.0
+        scores: Tensor | float = 0.0
         if share < 1:
-            found = (1.0 - share) * self._attention(parameters, inputs)
+            scores = (1.0 - share) * self._attention(parameters, inputs)
         if share > 0:
             weight, bias = parameters["ctc_output.weight"], parameters["ctc_output.bias"]
             log_probs = linear(inputs.lower, weight, bias).float().log_softmax(3)
-            found = found + share * _aligned(log_probs, inputs, training=training)
-        return found  # type: ignore[return-value]
+            scores = scores + share * _aligned(log_probs, inputs, training=training)
+        return scores  # type: ignore[return-value]
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`TrainableLayers.numbers`."""
         return super().numbers(inputs) + _aligned_numbers(inputs, self._model.num_tokens)
 
 
@@ -303,52 +274,42 @@ class RnntLayers(_ModelLayers):
 
     @_frozen
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-        """As :meth:`TrainableLayers.states`: projections of the prediction network's outputs."""
+        """Projections of the prediction network's outputs."""
         prefixes, _ = self._model.predictor(functional.pad(targets, (1, 0)))
-        found: Tensor = self._model.joint.prefix(prefixes)
-        return found
+        projected: Tensor = self._model.joint.prefix(prefixes)
+        return projected
 
     @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`TrainableLayers.lower`: projections of the encoder's outputs."""
+        """Projections of the encoder's outputs."""
         encoded, lengths = super().lower(features, lengths)
         return self._model.joint.frame(encoded), lengths
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
-        """As :meth:`TrainableLayers.scores`; never pruned."""
+        """Never pruned."""
         frames = inputs.lower[:, inputs.rows].unsqueeze(3)
         cells = torch.tanh(frames + inputs.states.unsqueeze(2))  # (H, R, T, U + 1, J)
-        logits = linear(
-            cells, parameters["joint.output.weight"], parameters["joint.output.bias"]
-        ).float()
+        weight, bias = parameters["joint.output.weight"], parameters["joint.output.bias"]
+        logits = linear(cells, weight, bias).float()
         total = logits.logsumexp(4)
         heads, num, times = logits.shape[:3]
-        wanted = inputs.targets.view(len(inputs.targets), num, 1, -1, 1).expand(
-            heads, -1, times, -1, -1
-        )
+        wanted = inputs.targets[:, :, None, :, None].expand(heads, -1, times, -1, -1)
         label = logits[..., :-1, :].gather(4, wanted).squeeze(4) - total[..., :-1]
         blank = logits[..., 0] - total
-        found = log_likelihood(
-            blank.flatten(0, 1),
-            label.flatten(0, 1),
-            _expanded(inputs.lengths[:, inputs.rows], heads),
-            _expanded(inputs.target_lengths, heads),
-            backend=self._model.spec.transducer.backend,
-        )
-        return found.view(heads, num)
+        lengths = _expanded(inputs.lengths[:, inputs.rows], heads)
+        given = (blank.flatten(0, 1), label.flatten(0, 1), lengths)
+        backend = self._model.spec.transducer.backend
+        sizes = _expanded(inputs.target_lengths, heads)
+        scores = log_likelihood(*given, sizes, backend=backend)
+        return scores.view(heads, num)
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`TrainableLayers.numbers`."""
         cells = len(inputs.rows) * inputs.lower.size(2) * inputs.states.size(2)
         return cells * (2 * self._model.num_tokens + inputs.states.size(3))
 
 
-_LAYERS: dict[str, type[_ModelLayers]] = {
-    "ctc": CtcLayers,
-    "rnnt": RnntLayers,
-    "ctc_attention": CtcAttentionLayers,
-    "las": LasLayers,
-}
+_LAYERS: dict[str, type[_ModelLayers]] = {"ctc": CtcLayers, "rnnt": RnntLayers, "las": LasLayers}
+_LAYERS["ctc_attention"] = CtcAttentionLayers
 
 
 def trainable_layers(model: AcousticModel, trained: str) -> TrainableLayers:
@@ -358,20 +319,16 @@ def trainable_layers(model: AcousticModel, trained: str) -> TrainableLayers:
         trained: ``output``, or ``last_block`` for CTC models whose encoder has blocks.
 
     Raises:
-        ConfigError: a last block that the model has not, or that is no part of what heads share.
+        ConfigError: a last block that the model lacks, or a kind without such layers.
     """
     kind = model.spec.kind
     if trained == LAST_BLOCK:
         if kind != "ctc" or not hasattr(model.encoder, "blocks"):
-            raise ConfigError(
-                f"trained={LAST_BLOCK}",
-                "a CTC model with a TDNN or a Conformer",
-                f"{kind} with {model.spec.encoder.kind}",
-                f"set trained={OUTPUT}",
-            )
+            expected = "a CTC model with a TDNN or a Conformer"
+            given, way_out = f"{kind} with {model.spec.encoder.kind}", f"set trained={OUTPUT}"
+            raise ConfigError(f"trained={LAST_BLOCK}", expected, given, way_out)
         return CtcBlockLayers(model)
     if kind not in _LAYERS:
-        raise ConfigError(
-            "heads", f"a model of kind {', '.join(_LAYERS)}", kind, "train whole teachers"
-        )
+        known = f"a model of kind {', '.join(_LAYERS)}"
+        raise ConfigError("heads", known, kind, "train whole teachers")
     return _LAYERS[kind](model)  # type: ignore[return-value]

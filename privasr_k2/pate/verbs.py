@@ -27,20 +27,14 @@ def check_flags(config: MechanismConfig, out_privacy: Path | None, ledger: Path 
     """
     given = (out_privacy is not None, ledger is not None)
     if config.claims and given != (True, True):
-        raise ConfigError(
-            "the command line", "--out-privacy and --ledger", "one or none", "give both"
-        )
+        flags = "--out-privacy and --ledger"
+        raise ConfigError("the command line", flags, "one or none", "give both")
     if not config.claims and given[0]:
-        raise ConfigError(
-            "epsilon=.inf",
-            "no --out-privacy: there is no guarantee",
-            f"{out_privacy}",
-            "leave it out",
-        )
+        expected = "no --out-privacy: there is no guarantee"
+        raise ConfigError("epsilon=.inf", expected, f"{out_privacy}", "leave it out")
     if config.claims and not config.data:
-        raise ConfigError(
-            "data", "a corpus and its part", "nothing", "name it: --set data=mini/train"
-        )
+        way_out = "name it: --set data=mini/train"
+        raise ConfigError("data", "a corpus and its part", "nothing", way_out)
 
 
 @contextmanager
@@ -77,18 +71,15 @@ def print_plan(setting: Setting, what: str) -> None:
         log.info("plan: %s", line)
 
 
-def print_result(told: Mapping[str, Any], release: Release | None) -> None:
+def print_result(summary: Mapping[str, Any], release: Release | None) -> None:
     """Log how many votes were answered, the guarantee, and the epsilon as published."""
-    log.info(
-        "%s of %s votes answered; %s of %s utterances have a label",
-        *(told[f"{of}_{what}"] for of in ("votes", "utterances") for what in ("answered", "asked")),
-    )
+    keys = [f"{of}_{what}" for of in ("votes", "utterances") for what in ("answered", "asked")]
+    numbers = [summary[key] for key in keys]
+    log.info("%s of %s votes answered; %s of %s utterances have a label", *numbers)
     if release is None:
-        log.warning(
-            "no noise: NO GUARANTEE; what is made of these labels may tell of the private data"
-        )
+        log.warning("no noise: NO GUARANTEE; what is made of these labels may reveal private data")
         return
     for line in guarantees([release.entry.spending])[0].lines():
         log.info(line)
-    for line in published_lines(told["as_published"]):
+    for line in published_lines(summary["as_published"]):
         log.warning(line)

@@ -1,11 +1,8 @@
 """Casting votes, and the private files that hold them.
 
-A query is a row of counts: what an utterance's hypotheses got, or the tokens at one frame. Instead
-of votes it may hold the weighted sum of the teachers' posteriors [yang2022, eq. 3], cut off to
-whole steps teacher by teacher, so that one teacher moves it by no more than its own vector can.
-
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
-on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+A query is a row of counts: votes for an utterance's hypotheses, or for the tokens of one frame.
+Posteriors instead are a weighted sum over teachers [yang2022, eq. 3] in whole steps; one teacher
+moves it by at most the norm of its own vector.
 """
 
 from __future__ import annotations
@@ -16,11 +13,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 from safetensors.numpy import save_file
 
+from privasr_k2.constraints import one_of
 from privasr_k2.decoding.jobs import ShareConfig, recognized
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from lhotse import CutSet
     from lhotse.cut import Cut
 
-    from privasr_k2.pate.ensembles import Ensemble
+    from privasr_k2.pate.ensembles import TeacherEnsemble
 
 UTTERANCE, FRAME = "utterance", "frame"
 _FORMAT = "privasr_k2 votes 1"
@@ -46,39 +45,23 @@ _BELOW_ONE = 1.0 - 2.0**-30  # what rounding of a float might add to a sum of 1
 
 @dataclass(frozen=True)
 class VotesConfig(ShareConfig):
-    """Settings of votes; defaults in section ``votes`` of ``conf/pate.yaml``.
+    """Settings of votes; ``conf/pate.yaml#votes`` explains the values."""
 
-    Args:
-        vote: ``utterance`` (for one of its hypotheses) or ``frame`` (for a token of CTC).
-        of: ``votes``, or ``posteriors`` for the mechanisms of eq. 4.
-        per_token: compare log-probabilities by the number of tokens.
-        max_hyps: hypotheses of an utterance, at most; 2 or more.
-        weights: of the teachers' posteriors, public, with sum 1; none: all alike.
-    """
-
-    vote: str
-    of: str
+    vote: Annotated[str, one_of(UTTERANCE, FRAME)]
+    of: Annotated[str, one_of(VOTES, POSTERIORS)]
     per_token: bool
-    max_hyps: int
+    max_hyps: Annotated[int, Ge(2)]
     weights: list[float]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.vote not in (UTTERANCE, FRAME):
-            raise ValueError(f"vote must be {UTTERANCE} or {FRAME}, got {self.vote!r}")
-        if self.of not in (VOTES, POSTERIORS):
-            raise ValueError(f"of must be {VOTES} or {POSTERIORS}, got {self.of!r}")
-        if self.max_hyps < 2:
-            raise ValueError(f"max_hyps must be at least 2, got {self.max_hyps}")
         if self.weights and self.of == VOTES:
-            raise ValueError(
-                f"weights must be left out with of={VOTES}: every teacher has one vote"
-            )
+            raise ValueError(f"weights must be empty with of={VOTES}: a teacher has one vote")
         check_weights(self.weights, len(self.weights))
 
 
 def check_weights(weights: Sequence[float], teachers: int) -> np.ndarray:
-    """The weights (I,) of eq. 3, all alike where none are given.
+    """The weights (I,) of [yang2022, eq. 3], all alike where none are given.
 
     Raises:
         ValueError: another number of them, one below 0, or another sum than 1.
@@ -86,9 +69,7 @@ def check_weights(weights: Sequence[float], teachers: int) -> np.ndarray:
     if len(weights) not in (0, teachers):
         raise ValueError(f"weights must be {teachers}, one a teacher, got {len(weights)}")
     if weights and not (min(weights) >= 0 and math.isclose(math.fsum(weights), 1.0, abs_tol=1e-6)):
-        raise ValueError(
-            f"weights must be 0 or more and sum to 1, got {math.fsum(weights):g} ({weights[:5]})"
-        )
+        raise ValueError(f"weights must be 0 or more and sum to 1, got {weights[:5]}")
     return np.array(weights) if weights else np.full(teachers, 1.0 / max(teachers, 1))
 
 
@@ -97,19 +78,16 @@ class Votes:
     """Private: the counts of all queries about N utterances.
 
     Attributes:
-        vote, of: as in :class:`VotesConfig`.
+        vote, of, max_hyps: as in :class:`VotesConfig`.
         teachers: I.
-        unit, units: what one shard holds, and how many there are.
-        max_hyps: as in :class:`VotesConfig`.
-        largest_weight: by how many votes a teacher can move one entry of posteriors; 1 where all
-            are alike.
-        step: what a count is a multiple of: 1 vote, or a fraction.
+        unit, units: of the shards, and their number.
+        largest_weight: by how many votes a teacher can move one entry of posteriors.
+        step: counts are multiples of it: 1 vote, or a fraction.
         tokens: names of the outputs of frames.
-        ids: of the utterances.
         splits: (N + 1,) where each utterance's queries begin.
         sizes: (Q,) classes of each query.
         counts: (sum of sizes,) int64.
-        digests: of the hypotheses, by file: its ids and what :meth:`NbestHypotheses.digest` gave.
+        digests: of the hypotheses, by file: its ids and :meth:`NbestHypotheses.digest`.
     """
 
     vote: str
@@ -128,9 +106,7 @@ class Votes:
     digests: tuple[tuple[tuple[str, ...], str], ...]
 
     def of_utterances(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Queries of each (n,), sizes (q,) and counts of some utterances, in the order of
-        ``places``.
-        """
+        """Queries (n,), sizes (q,) and counts of some utterances, in the order of ``places``."""
         queries = np.diff(self.splits)[places]
         rows = ranges(self.splits[:-1][places], queries)
         starts = np.concatenate(([0], np.cumsum(self.sizes)))[rows]
@@ -139,7 +115,7 @@ class Votes:
 
 
 def cast_votes(
-    ensemble: Ensemble,
+    ensemble: TeacherEnsemble,
     hypotheses: NbestHypotheses | None,
     cuts: CutSet,
     shards: Shards,
@@ -147,11 +123,6 @@ def cast_votes(
     device: str,
 ) -> Votes:
     """The votes of this job's share of the pool.
-
-    Args:
-        ensemble: the teachers, on ``device``.
-        hypotheses: of utterances, where these are voted on.
-        cuts: the pool, with features.
 
     Raises:
         DataError: an utterance of the pool without a list.
@@ -162,19 +133,15 @@ def cast_votes(
     try:
         weights = check_weights(config.weights, ensemble.num_teachers)
     except ValueError as error:
-        raise ConfigError(
-            "weights", "weights of all teachers", str(error), "correct them"
-        ) from error
+        expected = "weights of all teachers"
+        raise ConfigError("weights", expected, str(error), "correct them") from error
     if config.vote == UTTERANCE:
         assert hypotheses is not None
         known = {*hypotheses.words, *hypotheses.single}
         if missing := [cut.id for cut in cuts if cut.id not in known]:
-            raise DataError(
-                "the public N-best lists",
-                "one for every utterance of the pool",
-                f"none for {missing[0]} and {len(missing) - 1} others",
-                "decode the whole pool with the public model",
-            )
+            lacking = f"none for {missing[0]} and {len(missing) - 1} others"
+            way_out = "decode the pool"
+            raise DataError("the N-best lists", "one for each utterance", lacking, way_out)
         cuts = CutSet.from_cuts(cut for cut in cuts if cut.id in hypotheses.words)
     share = weights * ensemble.num_teachers
     ids: list[str] = []
@@ -182,33 +149,32 @@ def cast_votes(
     for cut, rows in recognized(_caster(ensemble, hypotheses, share, config), cuts, config, device):
         ids.append(cut.id)
         counts.append(rows)  # type: ignore[arg-type]
+    sizes = [np.full(len(rows), rows.shape[1]) for rows in counts]
+    flat = [rows.ravel() for rows in counts]
+    who = dict(teachers=ensemble.num_teachers, unit=shards.unit, units=len(shards.roster))
     return Votes(
-        vote=config.vote, of=config.of, teachers=ensemble.num_teachers, unit=shards.unit,
-        units=len(shards.roster), max_hyps=config.max_hyps, largest_weight=float(share.max()),
+        vote=config.vote,
+        of=config.of,
+        max_hyps=config.max_hyps,
+        largest_weight=float(share.max()),
         step=1.0 if config.of == VOTES else _GRID.step,
-        tokens=tuple(getattr(ensemble, "tokens", None) or ()) if config.vote == FRAME else (),
+        tokens=tuple(ensemble.tokens or ()) if config.vote == FRAME else (),
         ids=tuple(ids),
-        splits=np.cumsum([0, *(len(rows) for rows in counts)]),
-        sizes=np.concatenate([np.full(len(rows), rows.shape[1]) for rows in counts] or [np.zeros(0, int)]),
-        counts=np.concatenate([rows.ravel() for rows in counts] or [np.zeros(0, np.int64)]),
-        digests=((tuple(sorted(ids)), hypotheses.digest(ids)),) if hypotheses is not None else (),
-    )  # fmt: skip
+        splits=np.cumsum([0, *map(len, counts)]),
+        sizes=np.concatenate([*sizes, np.zeros(0, np.int64)]),
+        counts=np.concatenate([*flat, np.zeros(0, np.int64)]),
+        digests=() if hypotheses is None else ((tuple(sorted(ids)), hypotheses.digest(ids)),),
+        **who,
+    )
 
 
 def _caster(
-    ensemble: Ensemble, hypotheses: NbestHypotheses | None, share: np.ndarray, config: VotesConfig
+    ensemble: TeacherEnsemble,
+    hypotheses: NbestHypotheses | None,
+    share: np.ndarray,
+    config: VotesConfig,
 ) -> Any:
-    """(N, T, F) features, (N,) lengths and cuts to each utterance's rows of counts (queries,
-    classes).
-    """
-    able = "frame_posteriors" if config.vote == FRAME else "hypothesis_posteriors"
-    if (config.vote, config.of) != (UTTERANCE, VOTES) and not hasattr(ensemble, able):
-        raise ConfigError(
-            f"vote={config.vote} of={config.of}",
-            "an ensemble of whole models",
-            "heads",
-            "take vote=utterance of=votes",
-        )
+    """(N, T, F), (N,) and cuts to each utterance's rows of counts (queries, classes)."""
 
     def by_utterance(
         features: torch.Tensor, lengths: torch.Tensor, cuts: Sequence[Cut]
@@ -217,30 +183,28 @@ def _caster(
         hyps = [hypotheses.tokens[cut.id] for cut in cuts]
         if config.of == VOTES:
             return [row[None] for row in ensemble.hypothesis_votes(features, lengths, hyps)]
-        posteriors = ensemble.hypothesis_posteriors(features, lengths, hyps)  # type: ignore[attr-defined]
-        return [_steps(one, share[:, None]).sum(axis=0)[None] for one in posteriors]
+        posteriors = ensemble.hypothesis_posteriors(features, lengths, hyps)
+        return [_steps(rows, share[:, None]).sum(axis=0)[None] for rows in posteriors]
 
     def by_frame(
         features: torch.Tensor, lengths: torch.Tensor, cuts: Sequence[Cut]
     ) -> list[np.ndarray]:
         counts = kept = np.zeros(0)
         teachers: Iterator[tuple[np.ndarray, np.ndarray]]
-        teachers = ensemble.frame_posteriors(features, lengths)  # type: ignore[attr-defined]
+        teachers = ensemble.frame_posteriors(features, lengths)
         for weight, (posteriors, kept) in zip(share, teachers):  # noqa: B007  the same for all
             if config.of == VOTES:
-                one = np.eye(posteriors.shape[2], dtype=np.int64)[posteriors.argmax(axis=2)]
+                own = np.eye(posteriors.shape[2], dtype=np.int64)[posteriors.argmax(axis=2)]
             else:
-                one = _steps(posteriors, weight)
-            counts = one if counts.ndim == 1 else counts + one
+                own = _steps(posteriors, weight)
+            counts = own if counts.ndim == 1 else counts + own
         return [rows[:length] for rows, length in zip(counts, kept)]
 
     return by_frame if config.vote == FRAME else by_utterance
 
 
 def _steps(posteriors: np.ndarray, weights: Any) -> np.ndarray:
-    """Each teacher's vector (..., C) times its weight, in whole steps: of no larger norm than its
-    weight.
-    """
+    """Each teacher's vector (..., C) times its weight, in whole steps; its norm does not grow."""
     sums = np.maximum(posteriors.sum(axis=-1, keepdims=True), 1.0)
     return _GRID.steps(posteriors / sums * weights * _BELOW_ONE)
 
@@ -248,16 +212,11 @@ def _steps(posteriors: np.ndarray, weights: Any) -> np.ndarray:
 def write_votes(path: Path, votes: Votes) -> None:
     """Write one job's votes, whole or not at all."""
     arrays = {"splits": votes.splits, "sizes": votes.sizes, "counts": votes.counts}
-    told = {
-        field.name: getattr(votes, field.name)
-        for field in dataclasses.fields(votes)
-        if field.name not in arrays
-    }
+    names = [field.name for field in dataclasses.fields(votes) if field.name not in arrays]
+    header = {"format": _FORMAT, **{name: getattr(votes, name) for name in names}}
+    whole = {name: np.ascontiguousarray(value, np.int64) for name, value in arrays.items()}
     with atomic_path(path) as temporary, disk_errors(path):
-        whole = {
-            name: np.ascontiguousarray(value, dtype=np.int64) for name, value in arrays.items()
-        }
-        save_file(whole, str(temporary), {"json": json.dumps({"format": _FORMAT, **told})})
+        save_file(whole, str(temporary), {"json": json.dumps(header)})
 
 
 def read_votes(folder: Path) -> Votes:
@@ -269,37 +228,21 @@ def read_votes(folder: Path) -> Votes:
     parts = [_read(path) for path in sorted(folder.glob("*.safetensors"))]
     if not parts:
         raise DataError(folder, "*.safetensors files with votes", "none", "run cast_votes")
-    same = (
-        "vote",
-        "of",
-        "teachers",
-        "unit",
-        "units",
-        "max_hyps",
-        "largest_weight",
-        "step",
-        "tokens",
-    )
+    same = ("vote", "of", "teachers", "unit", "units", "max_hyps", "largest_weight", "step")
+    same = (*same, "tokens")
     for part in parts[1:]:
         if different := [name for name in same if getattr(part, name) != getattr(parts[0], name)]:
-            raise DataError(
-                folder,
-                "votes of one ensemble on one pool",
-                f"others in {', '.join(different)}",
-                "cast them again",
-            )
+            others = f"others in {', '.join(different)}"
+            raise DataError(folder, "votes of one ensemble on one pool", others, "cast them again")
     ids = [name for part in parts for name in part.ids]
     if len(set(ids)) < len(ids):
-        raise DataError(
-            folder, "every utterance once", "one twice", "remove what another run has left"
-        )
-    rows = np.cumsum([0, *(len(part.sizes) for part in parts)])
+        raise DataError(folder, "every utterance once", "one twice", "remove old files")
+    first_rows = np.cumsum([0, *(len(part.sizes) for part in parts)])
+    splits = [part.splits[1:] + first for part, first in zip(parts, first_rows)]
     whole = dataclasses.replace(
         parts[0],
         ids=tuple(ids),
-        splits=np.concatenate(
-            [[0], *(part.splits[1:] + before for part, before in zip(parts, rows))]
-        ),
+        splits=np.concatenate([[0], *splits]),
         sizes=np.concatenate([part.sizes for part in parts]),
         counts=np.concatenate([part.counts for part in parts]),
         digests=tuple(digest for part in parts for digest in part.digests),
@@ -307,20 +250,20 @@ def read_votes(folder: Path) -> Votes:
     order = np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
     queries, sizes, counts = whole.of_utterances(order)
     splits = np.concatenate(([0], np.cumsum(queries)))
-    return dataclasses.replace(
-        whole, ids=tuple(sorted(ids)), splits=splits, sizes=sizes, counts=counts
-    )
+    ordered = dict(splits=splits, sizes=sizes, counts=counts)
+    return dataclasses.replace(whole, ids=tuple(sorted(ids)), **ordered)
 
 
 def _read(path: Path) -> Votes:
     again = "cast them again"
-    told, arrays = read_arrays(path, ("splits", "sizes", "counts"), expected="votes", way_out=again)
-    if told.pop("format", None) != _FORMAT:
+    names = ("splits", "sizes", "counts")
+    header, arrays = read_arrays(path, names, expected="votes", way_out=again)
+    if header.pop("format", None) != _FORMAT:
         raise DataError(path, _FORMAT, "another format", again)
     try:
-        told["ids"], told["tokens"] = tuple(told["ids"]), tuple(told["tokens"])
-        told["digests"] = tuple((tuple(names), digest) for names, digest in told["digests"])
-        votes = Votes(**told, **arrays)
+        header["ids"], header["tokens"] = tuple(header["ids"]), tuple(header["tokens"])
+        header["digests"] = tuple((tuple(names), digest) for names, digest in header["digests"])
+        votes = Votes(**header, **arrays)
         problem = _problem(votes)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(path, "votes", str(error), again) from error
@@ -331,39 +274,32 @@ def _read(path: Path) -> Votes:
 
 def _problem(votes: Votes) -> str:
     """The first inconsistency of a file of votes; empty if there is none."""
-    if not all(
-        isinstance(name, str)
-        for name in (votes.vote, votes.of, votes.unit, *votes.ids, *votes.tokens)
-    ):
+    texts = (votes.vote, votes.of, votes.unit, *votes.ids, *votes.tokens)
+    if not all(isinstance(name, str) for name in texts):
         return "names that are no text"
-    whole = (votes.teachers, votes.units, votes.max_hyps)
-    if not all(type(number) is int and number > 0 for number in whole):
+    numbers = (votes.teachers, votes.units, votes.max_hyps)
+    if not all(type(number) is int and number > 0 for number in numbers):
         return "numbers of teachers, units or hypotheses that are not above 0"
     reals = (votes.largest_weight, votes.step)
     if not all(type(number) in (int, float) and 0 < number < _MOST for number in reals):
         return "a step or weight that is not above 0"
-    if any(
-        one.ndim != 1 or one.dtype != np.int64 for one in (votes.splits, votes.sizes, votes.counts)
-    ):
+    splits, sizes, counts = arrays = (votes.splits, votes.sizes, votes.counts)
+    if any(array.ndim != 1 or array.dtype != np.int64 for array in arrays):
         return "arrays that are no lists of whole numbers"
-    of_queries = len(votes.splits) == len(votes.ids) + 1 and votes.splits[0] == 0
-    if not of_queries or (np.diff(votes.splits) < 0).any() or votes.splits[-1] != len(votes.sizes):
+    begins = len(splits) == len(votes.ids) + 1 and splits[0] == 0
+    if not begins or (np.diff(splits) < 0).any() or splits[-1] != len(sizes):
         return "other queries than utterances"
-    if (
-        (votes.sizes < 1).any()
-        or votes.sizes.sum() != len(votes.counts)
-        or (votes.counts < 0).any()
-    ):
+    if (sizes < 1).any() or sizes.sum() != len(counts) or (counts < 0).any():
         return "other counts than queries, or some below 0"
     return ""
 
 
 def agreement(votes: Votes, num_teachers: int | None = None) -> dict[str, float]:
-    """How far the teachers agree. Private: nothing covers it.
+    """How far the teachers agree. Private: no guarantee covers it.
 
     Returns:
-        the mean share of the largest count, the share of queries on which all agree, and of those
-        in which the public model's first hypothesis (or the blank) has most votes; ``queries``.
+        ``queries``; ``mean_share`` of the largest count; shares of queries on which all agree
+        (``unanimous``), and in which the first hypothesis, or the blank, wins (``first_wins``).
     """
     starts = np.cumsum(votes.sizes) - votes.sizes
     largest = np.maximum.reduceat(votes.counts, starts) * votes.step

@@ -70,9 +70,9 @@ def account(event: Event, relation: Relation, delta: float) -> Epsilon:
     by_rdp, order = renyi.epsilon(event, delta)
     by_pld = None
     if loss_distributions.is_supported(event) and delta >= loss_distributions.smallest_delta(event):
-        found = loss_distributions.epsilon(event, delta, guess=by_rdp)
+        by_distribution = loss_distributions.epsilon(event, delta, guess=by_rdp)
         # Beyond what its floats can hold dp-accounting gives infinity, which is no account.
-        by_pld = found if math.isfinite(found) else None
+        by_pld = by_distribution if math.isfinite(by_distribution) else None
     return Epsilon(delta, by_rdp, order, by_pld)
 
 
@@ -86,10 +86,8 @@ def under(event: Event, relation: Relation) -> Event:
         return for_replacing(event)
     for leaf in terms(event):
         if isinstance(leaf, (dp.RandomizedResponseDpEvent, dp.SampledWithoutReplacementDpEvent)):
-            raise PrivacyError(
-                str(to_json(leaf)),
-                "an event with a bound for adding or removing one unit",
-                "one for replacing a unit only",
-                "state the guarantee for replacing one unit",
-            )
+            place = str(to_json(leaf))
+            expected = "an event with a bound for adding or removing one unit"
+            found = "one for replacing a unit only"
+            raise PrivacyError(place, expected, found, "state the guarantee for replacing one unit")
     return event

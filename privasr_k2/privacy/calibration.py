@@ -24,11 +24,7 @@ def noise_for(
 ) -> float:
     """The least noise with which ``make_event(noise)`` stays within ``epsilon`` at ``delta``.
 
-    Args:
-        make_event: gives the event for a noise; its epsilon must fall as the noise grows.
-
-    Returns:
-        the noise, rounded up by at most 0.01 %.
+    Its epsilon must fall as the noise grows. The noise is rounded up by at most 0.01 %.
 
     Raises:
         PrivacyError: no noise between 0.001 and 1,000,000 does.
@@ -67,10 +63,8 @@ def _enough_by_rdp(
     while not is_within(noise):
         noise *= _STEP
         if noise > _MOST_NOISE:
-            at, expected = (
-                f"epsilon {epsilon:g} at delta {delta:g}",
-                f"a noise of at most {_MOST_NOISE:g}",
-            )
+            at = f"epsilon {epsilon:g} at delta {delta:g}"
+            expected = f"a noise of at most {_MOST_NOISE:g}"
             way_out = "ask for fewer rounds or queries, or a larger epsilon"
             raise PrivacyError(at, expected, "none", way_out)
     while noise > _LEAST_NOISE and is_within(noise / _STEP):
@@ -100,9 +94,8 @@ def count_for(
         low, high = high, 2 * high
         if high > _MOST_COUNT:
             at, found = f"epsilon {epsilon:g} at delta {delta:g}", f"none up to {_MOST_COUNT:,}"
-            raise PrivacyError(
-                at, "a count that reaches it", found, "far more noise than needed: take less"
-            )
+            way_out = "far more noise than needed: take less"
+            raise PrivacyError(at, "a count that reaches it", found, way_out)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if is_within(middle) else (low, middle)

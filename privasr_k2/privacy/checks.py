@@ -26,8 +26,6 @@ def number(
     Raises:
         PrivacyError: it is none, is not finite, or lies outside.
 
-    >>> number("rate", 0.1, above=0, at_most=1)
-    0.1
     >>> number("rate", 1.5, above=0, at_most=1)
     Traceback (most recent call last):
     privasr_k2.errors.PrivacyError: rate: expected a number above 0 and at most 1, found 1.5
@@ -83,12 +81,12 @@ def delta(value: float, *, units: int | None = None) -> float:
     >>> delta(1e-5, units=74)
     1e-05
     """
-    made = number("delta", value, above=0, below=1)
-    if units is not None and made >= 1 / whole("units", units, at_least=1):
+    checked = number("delta", value, above=0, below=1)
+    if units is not None and checked >= 1 / whole("units", units, at_least=1):
         expected = f"a number below 1/units = {1 / units:.6g}"
         way_out = f"choose one far below it, for example {_below(1 / units):g}"
-        raise PrivacyError("delta", expected, f"{made:g}", way_out)
-    return made
+        raise PrivacyError("delta", expected, f"{checked:g}", way_out)
+    return checked
 
 
 def _below(bound: float) -> float:
@@ -106,19 +104,19 @@ def orders(name: str, values: Sequence[float] | np.ndarray) -> np.ndarray:
     >>> orders("orders", [1.5, 2.0])
     array([1.5, 2. ])
     """
-    made = np.asarray(values)
-    if made.dtype.kind != "f":
-        found, way_out = f"an array of {made.dtype}", "write 2.0 for 2, or use .astype(float)"
+    array = np.asarray(values)
+    if array.dtype.kind != "f":
+        found, way_out = f"an array of {array.dtype}", "write 2.0 for 2, or use .astype(float)"
         raise PrivacyError(name, "orders as floats", found, way_out)
-    if made.ndim != 1 or made.size == 0:
+    if array.ndim != 1 or array.size == 0:
         expected = "one dimension of at least one order"
-        raise PrivacyError(name, expected, f"shape {made.shape}", "correct it")
-    wrong = ~(np.isfinite(made) & (made > 1))
+        raise PrivacyError(name, expected, f"shape {array.shape}", "correct it")
+    wrong = ~(np.isfinite(array) & (array > 1))
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        found = f"{made[at]:g}"
+        found = f"{array[at]:g}"
         raise PrivacyError(f"{name}[{at}]", "a finite order above 1", found, "correct the value")
-    return made.astype(np.float64)
+    return array.astype(np.float64)
 
 
 def histograms(name: str, votes: ArrayLike) -> np.ndarray:
@@ -134,22 +132,22 @@ def histograms(name: str, votes: ArrayLike) -> np.ndarray:
     array([[3, 2],
            [5, 0]])
     """
-    made = np.asarray(votes)
-    if made.ndim != 2 or made.shape[1] < 2:
+    array = np.asarray(votes)
+    if array.ndim != 2 or array.shape[1] < 2:
         expected = "shape (queries, classes) with two or more classes"
-        raise PrivacyError(name, expected, f"shape {made.shape}", "correct it")
-    if made.dtype.kind not in "iuf":
-        found = f"an array of {made.dtype}"
+        raise PrivacyError(name, expected, f"shape {array.shape}", "correct it")
+    if array.dtype.kind not in "iuf":
+        found = f"an array of {array.dtype}"
         raise PrivacyError(name, "whole numbers of votes", found, "correct it")
-    if made.dtype.kind == "f":
-        finite = np.isfinite(made).all()
-        whole_numbers = made.astype(np.int64) if finite else np.full(made.shape, -1)
-        wrong = (whole_numbers != made).any(axis=1)
-        _refuse_rows(name, made, wrong, "whole numbers of votes")
-        made = whole_numbers
-    _refuse_rows(name, made, (made < 0).any(axis=1), "counts of 0 or more")
-    _refuse_rows(name, made, made.sum(axis=1) == 0, "at least one vote")
-    return made
+    if array.dtype.kind == "f":
+        finite = np.isfinite(array).all()
+        whole_numbers = array.astype(np.int64) if finite else np.full(array.shape, -1)
+        wrong = (whole_numbers != array).any(axis=1)
+        _refuse_rows(name, array, wrong, "whole numbers of votes")
+        array = whole_numbers
+    _refuse_rows(name, array, (array < 0).any(axis=1), "counts of 0 or more")
+    _refuse_rows(name, array, array.sum(axis=1) == 0, "at least one vote")
+    return array
 
 
 def _refuse_rows(name: str, votes: np.ndarray, wrong: np.ndarray, expected: str) -> None:

@@ -72,55 +72,35 @@ def grid_step(bound: float) -> float:
     return math.ldexp(1.0, exponent - 1 - _STEPS_IN_BOUND_LOG2)
 
 
-def clip_vector(vector: ArrayLike, *, bound: float, norm: Norm) -> Clipped:
-    """One unit's vector, scaled down to ``norm`` <= ``bound`` where it is longer.
-
-    Args:
-        vector: real numbers of any shape; values that are not finite count as 0.
-        bound: between 1e-250 and 1e250.
-
-    Raises:
-        PrivacyError: no numbers, another norm, or a bound out of range.
-
-    >>> clip_vector([3.0, -4.0], bound=2.5, norm="l2").values.round(6)
-    array([ 1.5, -2. ])
-    >>> clip_vector([0.5, float("nan")], bound=2.5, norm="l1").values
-    array([0.5, 0. ])
-    """
-    array = _numbers("vector", vector)
-    clipped = clip_rows(array.reshape(1, -1), bound=bound, norm=norm)
-    return Clipped(clipped.values.reshape(array.shape), clipped.zeroed, clipped.clipped)
-
-
 def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped:
-    """A unit in each row: (K, D), where K may be 0.
+    """A unit in each row: (K, D) real numbers, where K may be 0; those not finite count as 0.
 
     ``values.sum(axis=0)`` is exact: adding or removing any row moves it by at most ``bound``,
     whatever the row holds, and replacing one by at most twice ``bound``.
 
+    Args:
+        bound: between 1e-250 and 1e250.
+
     Raises:
-        PrivacyError: as :func:`clip_vector`; not two dimensions; more than 2^20 units or 2^28
-            values in one.
+        PrivacyError: no numbers, another norm, a bound out of range, not two dimensions, or more
+            than 2^20 units or 2^28 values in one.
 
     >>> clip_rows([[8.0, 0.0], [0.0, 1.0]], bound=2.0, norm="l2").clipped
     1
     """
-    made = _numbers("rows", rows)
+    array = _numbers("rows", rows)
     step = grid_step(bound)
     if norm not in ("l1", "l2"):
         raise PrivacyError("norm", "l1 or l2", repr(norm), "choose one of them")
-    if made.ndim != 2 or made.shape[0] > _MAX_UNITS or made.shape[1] > _MAX_SIZE:
-        raise PrivacyError(
-            "rows",
-            f"shape (K, D) with at most {_MAX_UNITS} units of at most {_MAX_SIZE} values",
-            f"shape {made.shape}",
-            "sum exactly, for example with integers, beyond that",
-        )
-    values = np.empty(made.shape)
+    if array.ndim != 2 or array.shape[0] > _MAX_UNITS or array.shape[1] > _MAX_SIZE:
+        expected = f"shape (K, D) with at most {_MAX_UNITS} units of at most {_MAX_SIZE} values"
+        way_out = "sum exactly, for example with integers, beyond that"
+        raise PrivacyError("rows", expected, f"shape {array.shape}", way_out)
+    values = np.empty(array.shape)
     zeroed = clipped = 0
-    block = max(1, _BLOCK // max(1, made.shape[1]))
-    for start in range(0, len(made), block):
-        part = made[start : start + block].astype(np.float64)
+    block = max(1, _BLOCK // max(1, array.shape[1]))
+    for start in range(0, len(array), block):
+        part = array[start : start + block].astype(np.float64)
         finite = np.isfinite(part)
         zeroed += part.size - int(np.count_nonzero(finite))
         part[~finite] = 0.0
@@ -132,14 +112,13 @@ def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped:
 
 def _numbers(name: str, values: ArrayLike) -> np.ndarray:
     try:
-        made = np.asarray(values)
+        array = np.asarray(values)
     except ValueError:  # rows of different lengths
-        made = np.asarray(None)
-    if made.dtype.kind not in "iuf" and made.size:
-        raise PrivacyError(
-            name, "an array of real numbers", f"an array of {made.dtype}", "correct it"
-        )
-    return made
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf" and array.size:
+        found = f"an array of {array.dtype}"
+        raise PrivacyError(name, "an array of real numbers", found, "correct it")
+    return array
 
 
 def _steps(

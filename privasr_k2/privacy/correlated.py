@@ -85,12 +85,12 @@ class _ToeplitzRows:
         self._past: deque[np.ndarray] = deque(maxlen=len(self._others))
 
     def row(self, draw: _Draw) -> np.ndarray:
-        made = draw(0)
+        drawn = draw(0)
         for coefficient, past in zip(self._others, reversed(self._past)):
-            made -= coefficient * past
-        made /= self._first
-        self._past.append(made)
-        return made
+            drawn -= coefficient * past
+        drawn /= self._first
+        self._past.append(drawn)
+        return drawn
 
 
 class _TreeRows:
@@ -109,13 +109,13 @@ class _TreeRows:
         self._variances = variances
 
     def row(self, draw: _Draw) -> np.ndarray:
-        level, made = 0, draw(0)
+        level, drawn = 0, draw(0)
         while self._blocks and self._blocks[-1][0] == level:
-            halves = self._blocks.pop()[1] + made
+            halves = self._blocks.pop()[1] + drawn
             level += 1
             own = self._variances[level]
-            made = own * draw(level) + (1 - own) * halves
-        self._blocks.append((level, made))
+            drawn = own * draw(level) + (1 - own) * halves
+        self._blocks.append((level, drawn))
         total = sum((estimate for _, estimate in self._blocks[1:]), self._blocks[0][1])
         row, self._before = total - self._before, total
         return row

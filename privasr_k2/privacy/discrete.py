@@ -197,13 +197,13 @@ def _sampler(make: _Sampler, scale: float) -> Any:
 
 
 def _whole_numbers(name: str, values: ArrayLike, *, largest: int) -> np.ndarray:
-    made = np.asarray(values)
-    if made.size == 0 and made.dtype.kind == "f":  # an empty list
-        made = made.astype(np.int64)
-    if made.dtype.kind not in "iu":
-        found, way_out = f"an array of {made.dtype}", "give integers, or use a FixedPointGrid"
+    array = np.asarray(values)
+    if array.size == 0 and array.dtype.kind == "f":  # an empty list
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        found, way_out = f"an array of {array.dtype}", "give integers, or use a FixedPointGrid"
         raise PrivacyError(name, "an array of integers", found, way_out)
-    if made.size and (int(made.max()) > largest or int(made.min()) < -largest):
+    if array.size and (int(array.max()) > largest or int(array.min()) < -largest):
         way_out = "clip every unit before the sum"
         raise PrivacyError(name, f"at most {largest} in size", "others", way_out)
-    return made
+    return array

@@ -84,9 +84,8 @@ def discrete_laplace(scale: float, sensitivity: int) -> Event:
 
 def _discrete_laplace(inverse_scale: float, sensitivity: int) -> Event:
     inverse_scale = _multiplier("inverse_scale", inverse_scale)
-    return dp.DiscreteLaplaceDpEvent(
-        inverse_scale, checks.whole("sensitivity", sensitivity, at_least=1)
-    )
+    sensitivity = checks.whole("sensitivity", sensitivity, at_least=1)
+    return dp.DiscreteLaplaceDpEvent(inverse_scale, sensitivity)
 
 
 def discrete_gaussian(sigma: float, sensitivity: int) -> Event:
@@ -192,9 +191,9 @@ def terms(event: Event) -> dict[Event, int]:
     >>> terms(repeated(composed(step, step), 50)) == {step: 100}
     True
     """
-    found: dict[Event, int] = {}
-    _collect(event, 1, found)
-    return {leaf: count for leaf, count in found.items() if count}
+    counts: dict[Event, int] = {}
+    _collect(event, 1, counts)
+    return {leaf: count for leaf, count in counts.items() if count}
 
 
 def _collect(event: Event, count: int, found: dict[Event, int]) -> None:

@@ -105,9 +105,8 @@ class Ledger:
         except DataError as error:
             raise PrivacyError(error.place, "a whole ledger", error.found, _WAY_OUT) from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            found = (
-                document.get("format") if isinstance(document, dict) else type(document).__name__
-            )
+            kind = type(document).__name__
+            found = document.get("format") if isinstance(document, dict) else kind
             raise PrivacyError(self.path, f"the format {FORMAT!r}", repr(found), _WAY_OUT)
         records = document.get("entries")
         if not isinstance(records, list):
@@ -226,12 +225,10 @@ def locked(ledger: Path, *, max_seconds: float) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > end:
-                    raise PrivacyError(
-                        ledger,
-                        "no other process that writes it",
-                        f"one that has held it for {max_seconds:g} s",
-                        "wait for it to end, then run again",
-                    ) from None
+                    expected = "no other process that writes it"
+                    found = f"one that has held it for {max_seconds:g} s"
+                    way_out = "wait for it to end, then run again"
+                    raise PrivacyError(ledger, expected, found, way_out) from None
                 time.sleep(0.02)
         yield
     finally:
@@ -246,9 +243,8 @@ def entries_beside(path: Path) -> tuple[Entry, ...]:
     """
     entries = Ledger(path).entries()
     if not entries:
-        raise PrivacyError(
-            path, "the ledger of a release", "no entry", "restore it, or correct the name"
-        )
+        way_out = "restore it, or correct the name"
+        raise PrivacyError(path, "the ledger of a release", "no entry", way_out)
     return entries
 
 

@@ -91,7 +91,7 @@ def lineage(path: Path, work_dir: Path) -> Lineage:
     """
     stamps = stamps_below(work_dir)
     start = normal_path(str(path.absolute()), str(work_dir.absolute()))
-    found, seen = Lineage(), set[str]()
+    behind, seen = Lineage(), set[str]()
     todo = writers_of(start, stamps)
     if not todo:
         way_out = "name what a recipe has made"
@@ -106,9 +106,9 @@ def lineage(path: Path, work_dir: Path) -> Lineage:
         seen.add(key)
         for output, digest in stamp["outputs"].items():
             if cache.digest(output) != digest:
-                _add(found.changed, (label, output))
-        todo += _follow(stamp, label, stamps, found)
-    return found
+                _add(behind.changed, (label, output))
+        todo += _follow(stamp, label, stamps, behind)
+    return behind
 
 
 def _follow(

@@ -132,8 +132,8 @@ def _distribution(event: Event, guess: float) -> pld.PrivacyLossDistribution:
     for leaf, count in counts.items():
         if isinstance(leaf, dp.GaussianDpEvent):
             sigma = leaf.noise_multiplier / math.sqrt(count)
-            one = pld.from_gaussian_mechanism(sigma, value_discretization_interval=step)
-            total = total.compose(one)
+            gaussians = pld.from_gaussian_mechanism(sigma, value_discretization_interval=step)
+            total = total.compose(gaussians)
         else:
             total = total.compose(_of(leaf, step).self_compose(count))
     return total
@@ -172,6 +172,5 @@ def _of(event: Event, step: float) -> pld.PrivacyLossDistribution:
         case PureDpEvent() | VectorLaplaceDpEvent():
             # The biased coin of renyi._pure_rdp has the loss of discrete Laplace noise on one step.
             return pld.from_discrete_laplace_mechanism(renyi.pure_epsilon(event), 1, **whole)
-    raise PrivacyError(
-        str(event), "an event with a privacy loss distribution", "none", "use RDP for it"
-    )
+    expected = "an event with a privacy loss distribution"
+    raise PrivacyError(str(event), expected, "none", "use RDP for it")

@@ -190,14 +190,12 @@ def _checked(stream: NoiseStream) -> NoiseStream:
 
 
 def _add(vector: ArrayLike, draw: Callable[[int], np.ndarray], scale: float) -> np.ndarray:
-    made = np.asarray(vector)
-    if made.dtype.kind != "f" or made.dtype.itemsize > 8:
-        found = f"an array of {made.dtype}"
-        raise PrivacyError(
-            "vector", "an array of floats", found, "whole numbers take discrete noise"
-        )
+    array = np.asarray(vector)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        found, way_out = f"an array of {array.dtype}", "whole numbers take discrete noise"
+        raise PrivacyError("vector", "an array of floats", found, way_out)
     grid = _grid(scale)
-    flat = made.reshape(-1).astype(np.float64)
+    flat = array.reshape(-1).astype(np.float64)
     # The comparison is false for nan. No value is shown: they are private.
     if not (np.abs(flat) <= _LARGEST * grid).all():
         expected = f"finite values of at most {_LARGEST * grid:g}"
@@ -210,15 +208,15 @@ def _add(vector: ArrayLike, draw: Callable[[int], np.ndarray], scale: float) -> 
         moved = whole + np.rint(steps - whole + draw(len(steps)) * (scale / grid))
         # A zero has no sign: -0.0 would tell that the sum was negative.
         noisy[start : start + _BLOCK] = (moved + 0.0) * grid
-    return noisy.reshape(made.shape)
+    return noisy.reshape(array.shape)
 
 
 def standard_normal_vector(stream: NoiseStream, size: int) -> np.ndarray:
     """The normal values of :meth:`GaussianNoise.add` for ``size`` values, for ``add_drawn``."""
-    made, checked = np.empty(size), _checked(stream)
+    values, checked = np.empty(size), _checked(stream)
     for start in range(0, size, _BLOCK):
-        made[start : start + _BLOCK] = standard_normal(checked, min(_BLOCK, size - start))
-    return made
+        values[start : start + _BLOCK] = standard_normal(checked, min(_BLOCK, size - start))
+    return values
 
 
 def standard_normal(stream: NoiseStream, count: int) -> np.ndarray:

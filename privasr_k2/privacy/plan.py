@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, events
@@ -110,28 +110,27 @@ class Plan:
 
     def lines(self) -> list[str]:
         """For people: the setting, then epsilon by both accountants."""
-        asked, pld = self.request, self.epsilon.pld
+        request, pld = self.request, self.epsilon.pld
         order = f"{self.epsilon.order:.4g}"
-        followed = "noise" if asked.noise is None else "rounds" if asked.rounds is None else None
-        target = f"for epsilon {asked.epsilon:g}, {followed} " if followed else ""
+        followed = (
+            "noise" if request.noise is None else "rounds" if request.rounds is None else None
+        )
+        target = f"for epsilon {request.epsilon:g}, {followed} " if followed else ""
         value = f"{self.noise:.6g}" if followed == "noise" else f"{self.rounds:,}"
-        unit = f"unit {asked.unit}, {asked.units:,} units, neighbours: {asked.relation}"
+        unit = f"unit {request.unit}, {request.units:,} units, neighbours: {request.relation}"
         by_pld = "none for this" if pld is None else f"{shown(pld)} at the same delta"
         return [
             *([f"{target}{value}"] if followed else []),
-            f"kind {asked.kind}, {unit}",
+            f"kind {request.kind}, {unit}",
             f"noise {self.noise:.6g}, rounds {self.rounds:,}, {self.sampling}",
-            f"epsilon (RDP) {shown(self.epsilon.rdp)} at delta {asked.delta:g}, order {order}",
+            f"epsilon (RDP) {shown(self.epsilon.rdp)} at delta {request.delta:g}, order {order}",
             f"epsilon (PLD) {by_pld}",
         ]
 
     def to_json(self) -> dict[str, object]:
         """A recipe's record of the plan, without the limit, which changes nothing."""
-        return {
-            "kind": self.request.kind,
-            "unit": self.request.unit,
-            "units": self.request.units,
-            "relation": self.request.relation,
+        names = ("kind", "unit", "units", "relation")
+        return {name: getattr(self.request, name) for name in names} | {
             "noise": self.noise,
             "rounds": self.rounds,
             "sampling": self.sampling,
@@ -159,15 +158,13 @@ def plan(request: PlanRequest) -> Plan:
     make, sampling = _EVENTS[request.kind](request, relation)
     noise, rounds = _resolved(request, make, relation)
     event = make(noise, rounds)
-    made = Plan(request, noise, rounds, event, sampling, account(event, relation, request.delta))
-    if request.max_epsilon is not None and made.epsilon.value > request.max_epsilon:
-        raise PrivacyError(
-            "the plan",
-            f"epsilon {request.max_epsilon:g} at most (max_epsilon)",
-            f"{shown(made.epsilon.value)} at delta {request.delta:g}",
-            "more noise, fewer rounds or queries, a smaller rate; or raise the limit",
-        )
-    return made
+    planned = Plan(request, noise, rounds, event, sampling, account(event, relation, request.delta))
+    if request.max_epsilon is not None and planned.epsilon.value > request.max_epsilon:
+        expected = f"epsilon {request.max_epsilon:g} at most (max_epsilon)"
+        found = f"{shown(planned.epsilon.value)} at delta {request.delta:g}"
+        way_out = "more noise, fewer rounds or queries, a smaller rate; or raise the limit"
+        raise PrivacyError("the plan", expected, found, way_out)
+    return planned
 
 
 _Make: TypeAlias = Callable[[float, int], Event]
@@ -175,7 +172,7 @@ _Make: TypeAlias = Callable[[float, int], Event]
 
 def _resolved(request: PlanRequest, make: _Make, relation: Relation) -> tuple[float, int]:
     """Noise and rounds: as given, or one of them as the target epsilon has it."""
-    target = {"delta": request.delta, "relation": relation}
+    target: dict[str, Any] = {"delta": request.delta, "relation": relation}
     match request.noise, request.rounds, request.epsilon:
         case float(noise), int(rounds), None:
             return noise, rounds

@@ -69,12 +69,10 @@ class Release:
         try:
             secret = self._key.read_bytes()
         except FileNotFoundError:
-            raise PrivacyError(
-                f"release {self.entry.release}",
-                "its noise written, as it is finished",
-                "that something of it is missing",
-                "make it anew, which spends again: --force true",
-            ) from None
+            expected = "its noise written, as it is finished"
+            found = "that something of it is missing"
+            way_out = "make it anew, which spends again: --force true"
+            raise PrivacyError(f"release {self.entry.release}", expected, found, way_out) from None
         return noise_stream(secret, self.entry.release, self.entry.fingerprint, *names)
 
     def noise(self, *names: str | int) -> NoiseStream:
@@ -185,12 +183,10 @@ def _alone(key: Path, entry: Entry) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PrivacyError(
-                f"release {entry.release}",
-                "one process that makes it",
-                "another that is at it",
-                "wait for its end and run again: what it has written is read back",
-            ) from None
+            place = f"release {entry.release}"
+            expected = "one process that makes it"
+            way_out = "wait for its end and run again: what it has written is read back"
+            raise PrivacyError(place, expected, "another that is at it", way_out) from None
         yield
     finally:
         os.close(descriptor)

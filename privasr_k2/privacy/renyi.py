@@ -88,14 +88,6 @@ def epsilon_from_rdp(orders: np.ndarray, values: np.ndarray, delta: float) -> np
     return np.where(within_delta, 0.0, np.maximum(epsilon, 0.0))
 
 
-def log_delta_from_rdp(orders: np.ndarray, values: np.ndarray, epsilon: float) -> np.ndarray:
-    """The logarithm of delta at ``epsilon`` that each order gives, as :func:`epsilon_from_rdp`."""
-    by_order = (orders - 1) * (values - epsilon + np.log1p(-1 / orders)) - np.log(orders)
-    with np.errstate(divide="ignore"):
-        by_distance = 0.5 * np.log(-np.expm1(-values))
-    return np.minimum(np.minimum(by_order, by_distance), 0.0)
-
-
 def epsilon(event: Event, delta: float) -> tuple[float, float]:
     """The smallest epsilon at ``delta`` over all orders, and the order that gives it.
 
@@ -112,23 +104,6 @@ def epsilon(event: Event, delta: float) -> tuple[float, float]:
         lambda orders: epsilon_from_rdp(orders, rdp(event, orders), delta), event, limit
     )
     return (limit, math.inf) if limit <= best else (best, order)
-
-
-def delta(event: Event, epsilon: float) -> tuple[float, float]:
-    """The smallest delta at ``epsilon`` over all orders, and the order that gives it.
-
-    >>> from privasr_k2.privacy.events import gaussian
-    >>> f"{delta(gaussian(2.0), 2.1657)[0]:.2g}"
-    '1e-05'
-    """
-    checks.number("epsilon", epsilon, at_least=0)
-    limit = _sum_of_pure_epsilons(event)
-    if limit <= epsilon:
-        return 0.0, math.inf
-    best, order = _search(
-        lambda orders: log_delta_from_rdp(orders, rdp(event, orders), epsilon), event, limit
-    )
-    return math.exp(best), order
 
 
 def _search(
@@ -152,17 +127,17 @@ def _search(
     if not np.isfinite(values[best]) or at_end:
         way_out = "the noise is beyond what can be computed"
         raise PrivacyError(str(event), "an order that gives an epsilon", "none", way_out)
-    found, order = float(values[best]), float(_orders_at(exponents[best : best + 1])[0])
+    least, order = float(values[best]), float(_orders_at(exponents[best : best + 1])[0])
     low, high = exponents[max(best - 1, 0)], exponents[min(best + 1, len(values) - 1)]
     for _ in range(3):
         finer = np.linspace(low, high, 9)
         orders = _orders_at(finer)
         values = objective(orders)
         at = int(np.argmin(values))
-        if values[at] < found:
-            found, order = float(values[at]), float(orders[at])
+        if values[at] < least:
+            least, order = float(values[at]), float(orders[at])
         low, high = finer[max(at - 1, 0)], finer[min(at + 1, 8)]
-    return found, order
+    return least, order
 
 
 def _orders_at(exponents: np.ndarray) -> np.ndarray:
@@ -195,14 +170,12 @@ def _leaf_rdp(event: Event, orders: np.ndarray) -> np.ndarray:
             accountant = RdpAccountant(orders, NeighboringRelation.REPLACE_ONE)
             return np.asarray(accountant.compose(event).rdp)
         case dp.PoissonSampledDpEvent():
-            return sampled_gaussian_rdp(
-                orders, rate=event.sampling_probability, sigma=event.event.noise_multiplier
-            )
+            rate, sigma = event.sampling_probability, event.event.noise_multiplier
+            return sampled_gaussian_rdp(orders, rate=rate, sigma=sigma)
         case dp.LaplaceDpEvent():
             return _laplace_rdp(1 / event.noise_multiplier, orders)
-    raise PrivacyError(
-        str(event), "an event with a bound on its Rényi divergence", "none", "use another"
-    )
+    expected = "an event with a bound on its Rényi divergence"
+    raise PrivacyError(str(event), expected, "none", "use another")
 
 
 def _laplace_rdp(epsilon: float, orders: np.ndarray) -> np.ndarray:
@@ -253,9 +226,8 @@ def sampled_gaussian_rdp(orders: np.ndarray, *, rate: float, sigma: float) -> np
             continue
         z = np.linspace(low, high, num_points)
         log_ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + (2 * z - 1) / (2 * sigma**2))
-        log_weight = -(z**2) / (2 * sigma**2) + math.log(
-            (z[1] - z[0]) / (sigma * math.sqrt(2 * math.pi))
-        )
+        log_scale = math.log((z[1] - z[0]) / (sigma * math.sqrt(2 * math.pi)))
+        log_weight = -(z**2) / (2 * sigma**2) + log_scale
         if order * log_ratio[-1] < _LARGEST_LOG:
             excess = rate * np.expm1((2 * z - 1) / (2 * sigma**2))  # ratio - 1, of mean 0
             moment = np.sum(np.exp(log_weight) * _power_excess(excess, order))

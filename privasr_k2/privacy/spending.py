@@ -246,7 +246,7 @@ def guarantees_for(
     [inf]
     """
     concerned = [s for s in spendings if any(is_related(s.data, name) for name in data)]
-    return [found for found in guarantees(concerned, delta=delta) if found.data in data]
+    return [guarantee for guarantee in guarantees(concerned, delta=delta) if guarantee.data in data]
 
 
 def is_related(one: str, other: str) -> bool:

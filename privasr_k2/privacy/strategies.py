@@ -205,12 +205,12 @@ def _toeplitz(column: np.ndarray) -> np.ndarray:
 
 def _blocks(rounds: int) -> np.ndarray:
     """(M, T) aligned blocks of 1, 2, 4, ... rounds that end within T."""
-    found = []
+    blocks = []
     for size in (2**level for level in range(rounds.bit_length())):
         rows = np.zeros((rounds // size, rounds), dtype=np.int64)
         rows[np.repeat(np.arange(len(rows)), size), np.arange(len(rows) * size)] = 1
-        found.append(rows)
-    return np.concatenate(found)
+        blocks.append(rows)
+    return np.concatenate(blocks)
 
 
 def _tree_decode(sums: np.ndarray) -> np.ndarray:
@@ -219,7 +219,7 @@ def _tree_decode(sums: np.ndarray) -> np.ndarray:
     levels = range(rounds.bit_length())
     begins = np.concatenate([[0], np.cumsum([rounds >> level for level in levels])])
     inverses = [np.linalg.pinv(_blocks(1 << level).astype(np.float64)) for level in levels]
-    found = np.zeros((rounds, int(begins[-1])))
+    decode = np.zeros((rounds, int(begins[-1])))
     for number in range(rounds):
         start = 0
         for level in (level for level in reversed(levels) if (number + 1) >> level & 1):
@@ -228,6 +228,6 @@ def _tree_decode(sums: np.ndarray) -> np.ndarray:
                 np.arange(begins[below] + (start >> below), begins[below] + (end >> below))
                 for below in range(level + 1)
             ]
-            found[number, np.concatenate(rows)] = sums[number, start:end] @ inverses[level]
+            decode[number, np.concatenate(rows)] = sums[number, start:end] @ inverses[level]
             start = end
-    return found
+    return decode

@@ -1,6 +1,4 @@
-"""A corpus as recipes see it: ``egs/<corpus>/corpus.yaml``, a user's own file, or a data
-directory.
-"""
+"""A corpus for recipes: ``egs/<corpus>/corpus.yaml``, a user's own file, or a data directory."""
 
 from __future__ import annotations
 
@@ -30,20 +28,18 @@ class Corpus:
         conf_name: the name of its own section of ``conf/``.
         conf: its YAML layers (:mod:`privasr_k2.recipe.layers`): ``corpus.yaml#conf``; beside a
             user's own file or data ``conf.yaml``, or a folder ``conf``.
-        home: where its work goes by default.
+        home: the default work folder.
         recipes: those that a bare ``./run.sh CORPUS`` runs; the only ones where ``only_these``.
-        people: what a ledger calls its people.
+        people: the name of its people in a ledger.
         options: defaults of options, in place of the recipes' own.
         recipe_options: the same for single recipes.
-        recipe_definitions: modules of ``privasr_k2/corpora`` in place of ``definition`` for single
-            recipes.
-        own_options: options that only this corpus has, each with its help (``PATH`` before it where
-            the value is one); they go to ``prepare_corpus``.
-        public_lists: name lists that come with its manifests; ``vocabulary_lists``: those whose
-            words every vocabulary has.
+        recipe_definitions: modules of ``privasr_k2/corpora`` in place of ``definition``, by recipe.
+        own_options: options of ``prepare_corpus`` that only this corpus has, with their help;
+            ``PATH`` before it where the value is one.
+        public_lists: name lists that come with its manifests.
+        vocabulary_lists: name lists whose words every vocabulary has.
         further_text: tagged text that comes with its manifests.
-        text_options: settings with which ``prepare_corpus`` takes all text, where speech covers a
-            part of it.
+        text_options: settings of ``prepare_corpus`` for all text, where speech covers a part of it.
         source: the file or folder of a user's own corpus; None for those of ``egs/``.
     """
 
@@ -68,12 +64,10 @@ class Corpus:
 
     def for_recipe(self, recipe: str, root: Path) -> Corpus:
         """The corpus as one recipe reads it."""
-        name = self.recipe_definitions.get(recipe)
-        if name is None:
+        if (name := self.recipe_definitions.get(recipe)) is None:
             return self
-        return dataclasses.replace(
-            self, definition=root / f"privasr_k2/corpora/{name}.py", conf_name=name
-        )
+        file = root / f"privasr_k2/corpora/{name}.py"
+        return dataclasses.replace(self, definition=file, conf_name=name)
 
     def defaults(self, recipe: str, known: Collection[str]) -> dict[str, Any]:
         """Defaults of the options that a recipe has; paths start from the corpus's folder."""
@@ -95,10 +89,8 @@ def find_corpus(name: str, root: Path, caller: Path) -> Corpus:
         return _own(name, root, caller)
     folder = root / "egs" / name
     if not _NAME.fullmatch(name) or not (folder / "corpus.yaml").is_file():
-        raise ConfigError(
-            "./run.sh", f"a corpus: {' '.join(corpus_names(root))}, FILE.py, or data:DIR", repr(name),
-            "./run.sh --help",
-        )  # fmt: skip
+        expected = f"a corpus: {' '.join(corpus_names(root))}, FILE.py, or data:DIR"
+        raise ConfigError("./run.sh", expected, repr(name), "./run.sh --help")
     return _read(folder / "corpus.yaml", root)
 
 
@@ -112,21 +104,13 @@ def _own(name: str, root: Path, caller: Path) -> Corpus:
     path = caller / name.removeprefix("data:")
     place = f"./run.sh {name}"
     if name == "data:":
-        raise ConfigError(
-            place,
-            "data:DIR",
-            "no folder",
-            "name the Kaldi data directory, or the folder of manifests",
-        )
+        way_out = "name the Kaldi data directory, or the folder of manifests"
+        raise ConfigError(place, "data:DIR", "no folder", way_out)
     if not path.exists():
         raise ConfigError(place, "a file or folder", f"nothing at {path}", "correct the path")
     if is_folder and not path.is_dir():
-        raise ConfigError(
-            place,
-            "data: and a folder",
-            "a file",
-            "name the folder that it is in, or run it as FILE.py",
-        )
+        way_out = "name the folder that it is in, or run it as FILE.py"
+        raise ConfigError(place, "data: and a folder", "a file", way_out)
     path = path.resolve()
     stem = path.name.removesuffix(".py")
     shared: dict[str, Any] = {
@@ -136,28 +120,18 @@ def _own(name: str, root: Path, caller: Path) -> Corpus:
         "own_options": {
             "allow_pipes": "run the commands of wav.scp; only where you trust who wrote them"
         },
+        "options": {"feature": "auto", **({"corpus_dir": str(path)} if is_folder else {})},
         "source": path,
     }
-    if is_folder:
-        conf = _conf(root / "egs/user" / stem)
-        options = {"feature": "auto", "corpus_dir": str(path)}
-        return Corpus(
-            definition=root / "privasr_k2/corpora/data_dir.py", conf_name="data_dir", options=options,
-            conf=conf if conf.exists() else _conf(path), **shared,
-        )  # fmt: skip
-    return Corpus(
-        definition=path,
-        conf_name="own_corpus",
-        options={"feature": "auto"},
-        conf=_conf(path.parent),
-        **shared,
-    )
+    if not is_folder:
+        return Corpus(definition=path, conf_name="own_corpus", conf=_conf(path.parent), **shared)
+    file, conf = root / "privasr_k2/corpora/data_dir.py", _conf(shared["home"])
+    conf = conf if conf.exists() else _conf(path)
+    return Corpus(definition=file, conf_name="data_dir", conf=conf, **shared)
 
 
 def _conf(folder: Path) -> Path:
-    """A user's own layers: the file ``conf.yaml``, or the folder ``conf``, which need not be
-    there.
-    """
+    """A user's own layers: ``conf.yaml``, or the folder ``conf``, which may be absent."""
     file, other = folder / "conf.yaml", folder / "conf"
     if file.is_file() and other.is_dir():
         raise ConfigError(folder, "conf.yaml or the folder conf", "both", "join the two")
@@ -171,11 +145,9 @@ def _read(path: Path, root: Path) -> Corpus:
     except yaml.YAMLError as error:
         raise ConfigError(path, "YAML", " ".join(str(error).split()), "correct it") from error
     known = {f.name for f in dataclasses.fields(Corpus)}
-    unknown = sorted(set(values) - known - {"public_conf"})
-    if unknown:
-        raise ConfigError(
-            path, f"keys among {', '.join(sorted(known))}", unknown[0], "correct the key"
-        )
+    if unknown := sorted(set(values) - known - {"public_conf"}):
+        expected = f"keys among {', '.join(sorted(known))}"
+        raise ConfigError(path, expected, unknown[0], "correct the key")
     for layers in ("conf", "public_conf"):  # read where a stage names them
         values.pop(layers, None)
     definition = values.pop("definition", folder.name)

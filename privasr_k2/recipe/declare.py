@@ -1,9 +1,8 @@
-"""Declarations of stages and systems in a recipe file.
+"""Declarations of stages and systems in a recipe file, ``local/recipes/<name>.py``.
 
-A recipe is ``local/recipes/<name>.py``: a docstring, a frozen dataclass ``Options``, and one
-function ``stages(recipe, options)`` that calls :meth:`Recipe.stage` in the order in which stages
-run. Each stage is a module of ``privasr_k2.bin``. Keywords are its flags: ``in_lang=x`` is
-``--in-lang x``. None and empty values are left out.
+A recipe has a docstring, a frozen dataclass ``Options``, and a function ``stages(recipe, options)``
+that calls :meth:`Recipe.stage` in the order in which stages run. Each stage is a module of
+``privasr_k2.bin``; keywords are its flags: ``in_lang=x`` is ``--in-lang x``.
 """
 
 from __future__ import annotations
@@ -38,22 +37,14 @@ class RunOptions:
     verify: bool = option(False, "read every file again instead of trusting times and sizes")
     show_report: bool = option(True, "print the results at the end")
     wait: bool = option(True, "wait while another run is at work in the same folder")
-    config: Path | None = path_option(
-        "file of options, one name=value a line, read before the command line"
-    )
-    work_dir: Path | None = path_option(
-        "folder for data/ and exp/ (default: that of the corpus in egs/)"
-    )
+    config: Path | None = path_option("file of options, one name=value a line, read first")
+    work_dir: Path | None = path_option("folder for data/ and exp/ (default: the corpus's in egs/)")
     nj: Count = option(os.cpu_count() or 1, "jobs at once; decoding depends on their number")
     side_by_side: Count = option(1, "stages of one number that run at once")
     cmd: str = option("", "launcher of all stages: local, 'torchrun OPTIONS' or 'slurm OPTIONS'")
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
-    ledger: Path | None = path_option(
-        "privacy ledger (default: privacy/ledger.json in the work folder)"
-    )
-    max_epsilon: Positive | None = option(
-        None, "refuse releases that would bring the ledger above this epsilon"
-    )
+    ledger: Path | None = path_option("privacy ledger (default: WORK_DIR/privacy/ledger.json)")
+    max_epsilon: Positive | None = option(None, "refuse releases that bring the ledger above it")
 
 
 @dataclass(frozen=True)
@@ -61,9 +52,7 @@ class DataOptions:
     """Options of every recipe that choose what is built from the corpus."""
 
     corpus_dir: Path | None = path_option("the corpus; never written to")
-    preset: Presets = option(
-        "small", "sizes: tiny for tests, demo, small for two cores, paper for the papers'"
-    )
+    preset: Presets = option("small", "sizes: tiny for tests, demo, small for two cores, paper")
     token_type: TokenType = option("phone", "what acoustic models predict: phone, char or bpe_N")
     backend: Literal["k2", "kaldi"] = option(
         "k2", "decoder of the first pass; kaldi: kaldi-decoder"
@@ -74,9 +63,7 @@ class DataOptions:
     arpa: Path | None = path_option("a trained ARPA LM in place of the n-gram LM")
     lexicon: Path | None = path_option("pronunciation lexicon in place of the corpus's own")
     corpus_options: Words = option((), "K=V settings that only this corpus has")
-    lang_options: Words = option(
-        (), "K=V settings of conf/common.yaml#lang, such as max_words=20000"
-    )
+    lang_options: Words = option((), "K=V settings of conf/common.yaml#lang: max_words=20000")
 
 
 @dataclass(frozen=True)
@@ -90,7 +77,7 @@ class Launchers:
 
 @dataclass
 class Declared:
-    """A system while its stages are declared; :attr:`system` is what reports read."""
+    """A system while its stages are declared."""
 
     name: str
     folder: str
@@ -98,7 +85,7 @@ class Declared:
     artifacts: dict[str, str] = field(default_factory=dict)
 
     def path(self, kind: str, name: str = "") -> str:
-        """Return an artifact's path, ``FOLDER/NAME``; reports find it by its kind."""
+        """The path ``FOLDER/NAME`` of an artifact, which reports find by its kind."""
         self.artifacts[kind] = f"{self.folder}/{name or kind}"
         return self.artifacts[kind]
 
@@ -113,31 +100,31 @@ class Declared:
 
     @property
     def system(self) -> System:
-        """The declaration, as it is written."""
+        """The declaration, as reports read it."""
         return System(self.name, folder=self.folder, artifacts=dict(self.artifacts), **self.values)
 
 
+@dataclass
 class Recipe:
     """The stages and systems of one recipe on one corpus.
 
     Attributes:
         exp: the folder of its experiment; a recipe sets it before it declares systems.
-        records: the words of every stage so far, as :func:`privasr_k2.recipe.plan.parse` takes
-            them.
+        records: the words of every stage so far, for :func:`privasr_k2.recipe.plan.parse`.
     """
 
-    def __init__(
-        self, name: str, *, corpus: Corpus, run: RunOptions, data: DataOptions, own: Mapping[str, str],
-        launchers: Launchers, root: Path, command: str,
-    ) -> None:  # fmt: skip
-        self.name, self.corpus, self.run, self.data, self.own = name, corpus, run, data, own
-        self.root, self.command, self.exp = root, command, ""
-        self._launchers = launchers
-        self.records: list[list[str]] = []
-        self.systems: dict[str, Declared] = {}
-        self.report_path = ""
-        if run.cmd:
-            self._launchers = Launchers(run.cmd, run.cmd, run.cmd)
+    name: str
+    corpus: Corpus
+    run: RunOptions
+    data: DataOptions
+    own: Mapping[str, str]
+    launchers: Launchers
+    root: Path
+    command: str
+    exp: str = ""
+    records: list[list[str]] = field(default_factory=list)
+    systems: dict[str, Declared] = field(default_factory=dict)
+    report_path: str = ""
 
     @property
     def people(self) -> str:
@@ -172,21 +159,19 @@ class Recipe:
             number: stages with one number may run side by side.
             config: names of sections of ``conf/``, or addresses of YAML layers; later ones win.
             set: single values, by key; None is left out, lists and numbers are written as YAML.
-            jobs: run as an array of so many jobs that split the utterances; ``JOB`` in paths is the
-                job.
-            array: run as an array of so many jobs, none of which knows of the others.
-            train: run by the launcher of trainings, with ``--device`` and ``--num-jobs``.
+            jobs: size of an array that splits the utterances; ``JOB`` in paths is the job.
+            array: size of an array of independent jobs.
+            train: use the launcher of trainings, with ``--device`` and ``--num-jobs``.
             device, num_jobs: pass ``--device`` or ``--num-jobs``.
             spends: the stage makes a release: pass ``--ledger`` and ``--max-epsilon``.
             ledger: pass ``--ledger`` to read it.
-            flags: ``in_*``, ``out_*`` and ``raw_*``: the files that it reads and writes.
+            flags: ``in_*``, ``out_*`` and ``raw_*`` paths; None and empty ones are left out.
         """
         values = dict(set or {})
-        launcher = self._launchers.train if train else self._launchers.default
-        words = [str(number), title]
-        if jobs is not None or array is not None:
-            launcher = self._launchers.train if train else self._launchers.decode
-            words.append(f"JOB=1:{jobs if jobs is not None else array}")
+        size, launchers = array if jobs is None else jobs, self.launchers
+        launcher = launchers.default if size is None else launchers.decode
+        launcher = self.run.cmd or (launchers.train if train else launcher)
+        words = [str(number), title, *([] if size is None else [f"JOB=1:{size}"])]
         if jobs is not None:
             values |= {"job": "JOB", "num_jobs": jobs}
         words += ["--cmd", launcher, verb, *self._config_words(config)]
@@ -204,14 +189,8 @@ class Recipe:
         if train or num_jobs:
             words += ["--num-jobs", str(self.run.nj)]
         self.records.append(words)
-        return next(
-            (
-                _words(value)[0]
-                for name, value in flags.items()
-                if name.startswith("out_") and value
-            ),
-            "",
-        )
+        outputs = (value for name, value in flags.items() if name.startswith("out_") and value)
+        return next((_words(value)[0] for value in outputs), "")
 
     def config(self, *names: str) -> list[str]:
         """The YAML layers of these sections that exist, the later ones winning."""
@@ -235,63 +214,64 @@ class Recipe:
         headline: bool = False,
         **facts: Fact,
     ) -> Declared:
-        """Declare a system once; its stages write below the folder of the object that comes back.
+        """Declare a system; its stages write below the folder of the object that comes back.
 
         Args:
-            name: unique within the recipe; its folder below :attr:`exp`, unless ``folder`` names
-                another.
+            name: unique within the recipe.
+            folder: by default the name, below :attr:`exp`.
             compare_with: systems that it is tested against; None is left out.
             facts: what tables select by and show.
         """
         if name in self.systems:
-            raise ConfigError(
-                f"recipe {self.name}", "each system once", f"{name} twice", "correct the recipe"
-            )
-        others = tuple(dict.fromkeys(other.name for other in compare_with if other))
+            place, found = f"recipe {self.name}", f"{name} twice"
+            raise ConfigError(place, "each system once", found, "correct the recipe")
         values = {
-            "label": label, "method": method, "facts": facts, "compare_with": others, "protects": protects,
-            "public": public.name if public else "", "not_private": not_private.name if not_private else "",
+            **{"label": label, "method": method, "facts": facts, "protects": protects},
+            "public": public.name if public else "",
+            "not_private": not_private.name if not_private else "",
             "headline": headline,
-        }  # fmt: skip
+        }
         self.systems[name] = Declared(name, folder or f"{self.exp}/{name}", values)
+        self.systems[name].compare_with(*compare_with)
         return self.systems[name]
 
     def about(self, name: str, label: str = "", **facts: Fact) -> Declared:
-        """Declare artifacts that belong to no system alone: of the whole recipe, or of a part of
-        it.
-        """
+        """Declare artifacts of the whole recipe, or of a part of it."""
         values = {"label": label or name, "method": "recipe", "facts": facts}
         self.systems[name] = Declared(name, self.exp, values)
         return self.systems[name]
 
     def report(self, number: int, *, manifests: str, layout: str = "", **values: Any) -> None:
-        """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all
-        systems.
+        """Declare the stage that writes tables and figures of all systems.
 
         Args:
             layout: file of ``conf/reports/``, if it is not the recipe's own.
         """
-        paths = (
-            path.split("#")[0] for one in self.systems.values() for path in one.artifacts.values()
-        )
+        artifacts = (p for system in self.systems.values() for p in system.artifacts.values())
         self.report_path = self.stage(
-            number, "results", "report", config=("report", f"reports/{layout or self.name}"),
+            number,
+            "results",
+            "report",
+            config=("report", f"reports/{layout or self.name}"),
             in_systems=self.systems_file,
-            in_artifacts=[*dict.fromkeys(paths)], in_manifests=manifests, out_report=f"{self.exp}/RESULTS.md",
-            out_results=f"{self.exp}/results.jsonl", out_figures=f"{self.exp}/figures",
-            out_layout=f"{self.exp}/layout.yaml", ledger=True,
+            in_artifacts=[*dict.fromkeys(path.split("#")[0] for path in artifacts)],
+            in_manifests=manifests,
+            out_report=f"{self.exp}/RESULTS.md",
+            out_results=f"{self.exp}/results.jsonl",
+            out_figures=f"{self.exp}/figures",
+            out_layout=f"{self.exp}/layout.yaml",
+            ledger=True,
             set={"command": self.command, **values},
-        )  # fmt: skip
+        )
 
     def refuse(self, place: str, expected: str, found: object, way_out: str) -> None:
         """End with an error about options that cannot be together."""
         raise ConfigError(place, expected, str(found), way_out)
 
     def _config_words(self, config: str | Sequence[str]) -> list[str]:
-        names = (config,) if isinstance(config, str) else tuple(config)
         words: list[str] = []
-        for name in names:
-            words += [name] if ".yaml" in name else self._layers(name, self.corpus.conf)
+        for name in _words(config):
+            words += [name] if ".yaml" in name else self.config(name)
         return ["--config", *words] if words else []
 
     def _layers(self, name: str, own: Path) -> list[str]:
@@ -304,18 +284,15 @@ def command_line(corpus: str, recipe: str, given: Mapping[str, str], neutral: It
     >>> command_line("mini", "ctc", {"nj": "2", "token_type": "char"}, ["nj"])
     './run.sh mini ctc --token-type char'
     """
-    words = ["./run.sh", corpus, recipe]
-    for name, value in given.items():
-        if name not in set(neutral):
-            words += [f"--{name.replace('_', '-')}", value]
-    return shlex.join(words)
+    pairs = [(name, value) for name, value in given.items() if name not in set(neutral)]
+    words = [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
+    return shlex.join(["./run.sh", corpus, recipe, *words])
 
 
 def _flag(name: str, value: Flag) -> list[str]:
     if not name.startswith(("in_", "out_", "raw_")):
-        raise ConfigError(
-            "a stage's declaration", "in_*, out_* or raw_*", name, "correct the recipe"
-        )
+        place, expected = "a stage's declaration", "in_*, out_* or raw_*"
+        raise ConfigError(place, expected, name, "correct the recipe")
     words = _words(value)
     return [f"--{name.replace('_', '-')}", *words] if words else []
 
@@ -323,20 +300,15 @@ def _flag(name: str, value: Flag) -> list[str]:
 def _words(value: Flag) -> list[str]:
     if value is None or value == "":
         return []
-    return [str(value)] if isinstance(value, str | Path) else [str(one) for one in value]
+    return [str(value)] if isinstance(value, str | Path) else list(map(str, value))
 
 
 def _yaml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return (
-            ".inf"
-            if value == float("inf")
-            else f"{value:g}"
-            if float(f"{value:g}") == value
-            else repr(value)
-        )
+        short = f"{value:g}"
+        return ".inf" if short == "inf" else short if float(short) == value else repr(value)
     if isinstance(value, list | tuple):
-        return f"[{','.join(_yaml(one) for one in value)}]"
+        return f"[{','.join(map(_yaml, value))}]"
     return str(value)

@@ -1,9 +1,7 @@
 """Dependencies of a task's outputs: its command and the content of its inputs.
 
-Content hashes are kept in a cache file by size, time of change and inode, so that a second look at
-a large folder costs one ``stat`` a file. The source of a verb is *not* part of a fingerprint: who
-mends a log message must not wait for a week of training again. ``--force true`` runs stages whose
-code matters.
+Content hashes are cached by size, time of change and inode: a second look costs one ``stat`` a
+file. The source of a verb is not part of a fingerprint: a new log message starts no training.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ REPOSITORY = "{root}/"
 """What stands in fingerprints for the checkout's own path."""
 _BLOCK = 1 << 20
 _OF_EVENTS = ("value", "tag", "anchor", "implicit")
-# A file that was written this short a time ago may be written again with no other time of change.
-_SETTLED_NS = 1_000_000_000
+_SETTLED_NS = 1_000_000_000  # a younger file may change without a new time of change
 
 
 class HashCache:
@@ -44,18 +41,14 @@ class HashCache:
 
     def __init__(self, file: Path, work_dir: Path, *, verify: bool = False) -> None:
         self._file, self.work_dir = file, work_dir
-        self._known: dict[str, list] = {}
+        self._known = {} if verify else _remembered(file)
         self._seen: set[str] = set()
         self._changed = False
-        if not verify:
-            self._known = _remembered(file)
 
     def digest(self, path: str) -> str | None:
-        """Hash of a file's content, or of the names and contents in a folder; None where there is
-        nothing.
+        """Hash of a file, or of the names and contents in a folder; None where there is nothing.
 
-        Names that start with a dot, and the ``log`` folder that stands beside ``.stages``, do not
-        count.
+        Names that start with a dot, and ``log`` beside ``.stages``, do not count.
         """
         full = os.path.join(self.work_dir, path)
         try:
@@ -66,9 +59,7 @@ class HashCache:
             if error.errno != errno.ENAMETOOLONG:
                 raise
             return None
-        if os.path.isdir(full):
-            return self._folder(path, ())
-        return self._file_digest(path, stat)
+        return self._folder(path, ()) if os.path.isdir(full) else self._file_digest(path, stat)
 
     def save(self) -> None:
         """Write the cache, without the files that are gone."""
@@ -119,14 +110,12 @@ class HashCache:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Dependencies of a task's outputs.
+    """Dependencies of a task's outputs; paths are shortened, so that a clone can be moved.
 
     Attributes:
-        command: verb and flags without neutral ones and without the names of the configuration
-            files; the repository's and the work folder's own paths shortened, so that a moved clone
-            is still up to date.
-        configs: the configuration files, or their sections, with hashes of what they say, in order.
-        inputs: what is read with its hashes.
+        command: verb and flags without neutral ones and ``--config``.
+        configs: the configuration files, or their sections, with hashes of keys and values.
+        inputs: the paths that are read, with their hashes.
     """
 
     command: tuple[str, ...]
@@ -135,9 +124,7 @@ class Fingerprint:
 
     @property
     def digest(self) -> str:
-        """One hash of all of it. Of a configuration file keys and values count, not its name and
-        comments.
-        """
+        """One hash of all of it but the names of configuration files."""
         parts = [self.command, [digest for _, digest in self.configs], self.inputs]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -148,8 +135,7 @@ def fingerprint(
     """The fingerprint of a task whose inputs all exist.
 
     Args:
-        shorten: beginnings of paths and what stands for them in fingerprints, the longer ones
-            first.
+        shorten: beginnings of paths with their replacements, the longer ones first.
 
     Raises:
         DataError: an input is not there.
@@ -164,23 +150,17 @@ def fingerprint(
         return tuple((short(path), _existing(cache, path)) for path in paths)
 
     command = tuple(short(word) for word in without(task.argv, "--config", *NEUTRAL))
+    files = [_existing(cache, sections.split(path)[0]) for path in task.configs]
     configs = tuple(
-        (
-            short(path),
-            _said_in(os.path.join(cache.work_dir, path), _existing(cache, sections.split(path)[0])),
-        )
-        for path in task.configs
+        (short(path), _yaml_digest(os.path.join(cache.work_dir, path), digest))
+        for path, digest in zip(task.configs, files, strict=True)
     )
     return Fingerprint(command, configs, hashed((*task.inputs, *wiring.hashed_raws(task))))
 
 
 @functools.cache
-def _said_in(address: str, digest: str) -> str:
-    """Hash of a YAML file or section but for comments and spaces; ``digest``, the file's, if it is
-    no YAML.
-
-    Who explains a number must not wait for a training again, nor spend a release.
-    """
+def _yaml_digest(address: str, digest: str) -> str:
+    """Hash of a YAML file or section without comments and spaces; ``digest`` if it is no YAML."""
     try:
         events = [
             [type(event).__name__, *(str(getattr(event, name, "")) for name in _OF_EVENTS)]
@@ -194,19 +174,13 @@ def _said_in(address: str, digest: str) -> str:
 def _existing(cache: HashCache, path: str) -> str:
     digest = cache.digest(path)
     if digest is None:
-        raise DataError(
-            path,
-            "a file or a folder",
-            "nothing",
-            "run the stage that writes it, or correct the path",
-        )
+        way_out = "run the stage that writes it, or correct the path"
+        raise DataError(path, "a file or a folder", "nothing", way_out)
     return digest
 
 
 def _remembered(file: Path) -> dict[str, list]:
-    """The entries of a cache file that can be entries; where it is absent or damaged, all is hashed
-    again.
-    """
+    """The valid entries of a cache file, which may be absent or damaged."""
     try:
         known = json.loads(file.read_text())
     except (OSError, ValueError, RecursionError):

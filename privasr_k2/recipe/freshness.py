@@ -9,6 +9,7 @@ from pathlib import Path
 from privasr_k2 import sections
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.recipe import stamps
+from privasr_k2.recipe.declare import RunOptions
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache, fingerprint
 from privasr_k2.recipe.plan import Stage, Task
 from privasr_k2.recipe.wiring import Wiring, ancestors
@@ -17,56 +18,24 @@ FORCED = "--force true"
 
 
 @dataclass(frozen=True)
-class Options:
-    """Values of ``--stage``, ``--stop-stage``, ``--force``, ``--nj`` and ``--side-by-side``.
-
-    Attributes:
-        first, last: numbers of the stages to bring up to date, both included.
-        force: run them although they are up to date.
-        at_once: how many processes run at the same time on this machine.
-        side_by_side: how many stages of one number are at work at the same time.
-    """
-
-    first: int
-    last: int
-    force: bool
-    at_once: int
-    side_by_side: int
-
-
 class Freshness:
-    """Freshness of the tasks of a work folder.
+    """Freshness of the tasks of a work folder; ``selected`` stages are asked for."""
 
-    Args:
-        selected: the stages that are asked for.
-        wiring: of all stages, checked.
-        work_dir: absolute path of the folder in which they run.
-        shorten: see :func:`privasr_k2.recipe.fingerprint.fingerprint`.
-    """
-
-    def __init__(
-        self,
-        selected: Sequence[Stage],
-        wiring: Wiring,
-        cache: HashCache,
-        *,
-        options: Options,
-        work_dir: Path,
-        shorten: dict[str, str],
-    ) -> None:
-        self._selected, self._wiring, self._cache = selected, wiring, cache
-        self._options, self._work_dir, self._shorten = options, work_dir, shorten
+    selected: Sequence[Stage]
+    wiring: Wiring
+    cache: HashCache
+    options: RunOptions
+    work_dir: Path
+    shorten: dict[str, str]
 
     def check_earlier(self, say: Callable[[str], None]) -> None:
-        """Refuse to run on what stages that are not asked for have left undone or out of date.
+        """Refuse to run upon earlier stages that are not asked for and not up to date.
 
         Raises:
-            DataError: naming the stage that is asked for, what it needs, and the stage to run
-                again.
+            DataError: naming the stage that is asked for, its need, and the stage to run again.
         """
-        asked = {stage.index for stage in self._selected}
-        for earlier in ancestors(self._wiring, self._selected):
-            if earlier.index in asked:
+        for earlier in ancestors(self.wiring, self.selected):
+            if earlier in self.selected:
                 continue
             reasons, brought = self.why_not(earlier)
             if reasons and not brought:
@@ -75,32 +44,28 @@ class Freshness:
                 say(f"{earlier.label} ... no record of it: its outputs are used as they are")
 
     def check_releases(self) -> None:
-        """Refuse to make a finished release again because its command or its configuration changed.
+        """Refuse to make a finished release again after a change of command or configuration.
 
         Raises:
-            PrivacyError: naming the stage and the change. ``--force true`` makes the second
-                release.
+            PrivacyError: naming the stage and the change; ``--force true`` makes it.
         """
-        for stage in self._selected:
+        for stage in self.selected:
             for task in stage.tasks:
-                stamp = stamps.finished_release(self.places(stage, task), task, self._work_dir)
-                if stamp is None or self._options.force or self.missing(task):
+                stamp = stamps.finished_release(self.places(stage, task), task, self.work_dir)
+                if stamp is None or self.options.force or self.missing(task):
                     continue
-                now = fingerprint(task, self._wiring, self._cache, self._shorten)
+                now = fingerprint(task, self.wiring, self.cache, self.shorten)
                 if not stamps.is_same(stamp, now, with_inputs=False):
                     self.refuse_second(stage, self.why_not(stage)[0][0])
 
     def places(self, stage: Stage, task: Task) -> stamps.Places:
         """The files that belong to a task."""
-        return stamps.places(stage, task, self._work_dir)
+        return stamps.places(stage, task, self.work_dir)
 
     def missing(self, task: Task) -> list[str]:
-        """Return a task's missing inputs."""
-        files = [path for path in (*task.inputs, *task.raws) if self._cache.digest(path) is None]
-        return [
-            *files,
-            *(path for path in task.configs if not sections.exists(self._work_dir / path)),
-        ]
+        """The missing inputs of a task."""
+        files = [path for path in (*task.inputs, *task.raws) if self.cache.digest(path) is None]
+        return files + [p for p in task.configs if not sections.exists(self.work_dir / p)]
 
     def refuse_second(self, stage: Stage, reason: str) -> None:
         """Refuse a second release of a stage.
@@ -108,42 +73,35 @@ class Freshness:
         Raises:
             PrivacyError: always.
         """
-        raise PrivacyError(
-            stage.label,
-            "the options and inputs that its finished release was made with",
-            reason,
-            f"undo the change, or spend a second time: --force true --stage {stage.number} "
-            f"--stop-stage {stage.number}; --work-dir keeps both",
-        )
+        expected = "the options and inputs that its finished release was made with"
+        again = f"--force true --stage {stage.number} --stop-stage {stage.number}"
+        way_out = f"undo the change, or spend a second time: {again}; --work-dir keeps both"
+        raise PrivacyError(stage.label, expected, reason, way_out)
 
     def stale(self, stage: Stage) -> list[tuple[Task, Fingerprint, tuple[str, ...]]]:
-        """The tasks of a stage that have to run, with the reasons. What killed runs left is put
-        right.
-        """
+        """The tasks of a stage that have to run, with the reasons; repairs after killed runs."""
         reasons = []
         for task in stage.tasks:
-            now = fingerprint(task, self._wiring, self._cache, self._shorten)
-            where = stamps.places(stage, task, self._work_dir)
-            if not self._options.force:
-                stamps.take_back(where, task, now, self._work_dir)
-            state = stamps.state(where, task, now, self._cache)
-            if self._options.force or not state.fresh:
+            now = fingerprint(task, self.wiring, self.cache, self.shorten)
+            where = self.places(stage, task)
+            if not self.options.force:
+                stamps.take_back(where, now)
+            state = stamps.state(where, task, now, self.cache)
+            if self.options.force or not state.fresh:
                 reasons.append((task, now, state.reasons or (FORCED,)))
             else:
-                stamps.tidy(where, task, self._work_dir)
+                stamps.tidy(where)
         return reasons
 
     def why_not(self, stage: Stage) -> tuple[tuple[str, ...], bool]:
-        """Why a stage is not up to date, and whether somebody else put its outputs there; () where
-        it is.
-        """
+        """Why a stage is not up to date, and whether its outputs were put there by others."""
         for task in stage.tasks:
             gone = self.missing(task)
             if gone:
                 return (f"{gone[0]} is not there",), False
-            now = fingerprint(task, self._wiring, self._cache, self._shorten)
-            state = stamps.state(stamps.places(stage, task, self._work_dir), task, now, self._cache)
-            complete = all(self._cache.digest(path) is not None for path in task.outputs)
+            now = fingerprint(task, self.wiring, self.cache, self.shorten)
+            state = stamps.state(self.places(stage, task), task, now, self.cache)
+            complete = all(self.cache.digest(path) is not None for path in task.outputs)
             if not state.fresh:
                 return state.reasons, state.brought and complete
         return (), False
@@ -151,24 +109,19 @@ class Freshness:
     def _refuse(self, earlier: Stage, reason: str) -> None:
         absent = [
             (stage, path, writer)
-            for stage in self._selected
-            for path, writer in self._wiring.needs(stage)
-            if writer.number < self._options.first and self._cache.digest(path) is None
+            for stage in self.selected
+            for path, writer in self.wiring.needs(stage)
+            if writer.number < self.options.stage and self.cache.digest(path) is None
         ]
         way_out = f"run from there: --stage {earlier.number}"
         if absent:
             stage, path, writer = absent[0]
             if writer is not earlier:
-                way_out = (
-                    f"run from --stage {earlier.number}, the first that is not up to date"
-                    f" ({reason})"
-                )
-            raise DataError(
-                stage.label, f"{path}, which {writer.label} writes", "nothing there", way_out
-            )
-        raise DataError(
-            self._selected[0].label,
-            f"the outputs of {earlier.label} up to date",
-            f"that they are not: {reason}",
-            f"{way_out}, or with the options and numbers that they were made with",
-        )
+                first = f"--stage {earlier.number}, the first that is not up to date"
+                way_out = f"run from {first} ({reason})"
+            expected = f"{path}, which {writer.label} writes"
+            raise DataError(stage.label, expected, "nothing there", way_out)
+        expected = f"the outputs of {earlier.label} up to date"
+        found = f"that they are not: {reason}"
+        way_out += ", or with the options and numbers that they were made with"
+        raise DataError(self.selected[0].label, expected, found, way_out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import importlib.util
 import os
 import sys
@@ -21,6 +20,7 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import layers, options, plan
 from privasr_k2.recipe.corpus import Corpus, corpus_names, find_corpus
 from privasr_k2.recipe.declare import DataOptions, Launchers, Recipe, RunOptions, command_line
+from privasr_k2.recipe.settings import keys_of
 from privasr_k2.recipe.systems import System
 
 #: Old names of options, with what stands in their place.
@@ -54,8 +54,7 @@ class Declaration:
     """A recipe on a corpus, ready to be checked and run.
 
     Attributes:
-        systems: with the file that they are written to, relative to ``work_dir``; none for some
-            recipes.
+        systems, systems_file: the file holds them, relative to ``work_dir``; maybe none.
         report: the file that is shown at the end, relative to ``work_dir``.
         unused_layers: YAML files and sections of the corpus that no stage could read.
     """
@@ -76,7 +75,7 @@ def recipe_names(root: Path) -> list[str]:
 
 
 def overview(root: Path) -> str:
-    """Return the text of ``./run.sh --help``."""
+    """The text of ``./run.sh --help``."""
     lines = [
         "./run.sh [CORPUS [RECIPE]] [--option value]...",
         "",
@@ -107,45 +106,59 @@ def declare(
     """Parse the options of a recipe and collect its stages.
 
     Raises:
-        ConfigError: an unknown corpus, recipe or option; a value that does not fit; an option
-            without effect.
+        ConfigError: an unknown corpus, recipe or option, an unfit value, an option without effect.
     """
     corpus = find_corpus(corpus_word, root, caller)
     file = _recipe_file(corpus, recipe_word, root, caller)
     name = file.stem
     if corpus.only_these and name not in (*corpus.recipes, "report"):
-        raise ConfigError(
-            f"./run.sh {corpus_word}", f"a recipe that this corpus is for: {' '.join(corpus.recipes)}",
-            repr(recipe_word), f"./run.sh {corpus_word} {corpus.recipes[0]}",
-        )  # fmt: skip
+        expected = f"a recipe that this corpus is for: {' '.join(corpus.recipes)}"
+        way_out = f"./run.sh {corpus_word} {corpus.recipes[0]}"
+        raise ConfigError(f"./run.sh {corpus_word}", expected, repr(recipe_word), way_out)
     corpus = corpus.for_recipe(name, root)
     module = _load_recipe(file, root)
     own = _own_options(corpus)
     classes = [module.Options, own, DataOptions, RunOptions]
     known = _names(classes)
+
+    def conf_value(key: str, values: Mapping[str, Any]) -> Any:
+        section, _, rest = key.partition(".")
+        return _value(
+            layers.layers(root, section, recipe=name, preset=values["preset"], own=corpus.conf),
+            rest,
+        )
+
     parsed = options.parse(
-        classes, words, defaults=corpus.defaults(name, known),
+        classes,
+        words,
+        defaults=corpus.defaults(name, known),
         renamed={old: new for old, new in RENAMED.items() if old.replace("-", "_") not in known},
-        conf_keys=_conf_keys(root), conf_values=_conf_values(root), caller=caller,
-        prog=f"./run.sh {corpus_word} {recipe_word}", help=module.__doc__ or "",
-    )  # fmt: skip
+        caller=caller,
+        prog=f"./run.sh {corpus_word} {recipe_word}",
+        help=module.__doc__ or "",
+        conf_keys=_conf_keys(root),
+        conf_value=conf_value,
+    )
     run = options.build(RunOptions, parsed)
     read: set[str] = set()
-    neutral = [f.name for f in dataclasses.fields(RunOptions)]
+    neutral = _names([RunOptions])
     recipe = Recipe(
-        name, corpus=corpus, run=run,
+        name,
+        corpus=corpus,
+        run=run,
         data=options.Tracked(options.build(DataOptions, parsed), read),  # type: ignore[arg-type]
-        own=dataclasses.asdict(options.build(own, parsed)), launchers=_launchers(), root=root,
+        own=dataclasses.asdict(options.build(own, parsed)),
+        launchers=_launchers(),
+        root=root,
         command=command_line(corpus_word, recipe_word, parsed.given, neutral),
-    )  # fmt: skip
+    )
     module.stages(recipe, options.Tracked(options.build(module.Options, parsed), read))
-    own_names = {f.name for f in dataclasses.fields(own)}
-    _check_used(parsed.given, read | own_names | set(neutral) | {"preset"}, recipe_word)
+    _check_used(parsed.given, read | _names([own]) | neutral | {"preset"}, recipe_word)
     work_dir = run.work_dir or corpus.home
     return Declaration(
         run=run,
         stages=plan.parse(recipe.records, str(work_dir)),
-        systems=tuple(one.system for one in recipe.systems.values()),
+        systems=tuple(declared.system for declared in recipe.systems.values()),
         systems_file=recipe.systems_file if recipe.systems else "",
         report=recipe.report_path,
         work_dir=work_dir,
@@ -162,16 +175,9 @@ def words_for(corpus: Corpus, words: Sequence[str], root: Path) -> dict[str, lis
     Raises:
         ConfigError: an option that none of them has.
     """
+    shared = [_own_options(corpus), DataOptions, RunOptions]
     has = {
-        name: (
-            _names(
-                [
-                    _load_recipe(root / f"local/recipes/{name}.py", root).Options,
-                    _own_options(corpus),
-                ]
-            )
-            | _names([DataOptions, RunOptions])
-        )
+        name: _names([_load_recipe(root / f"local/recipes/{name}.py", root).Options, *shared])
         for name in corpus.recipes
     }
     given: dict[str, list[str]] = {name: [] for name in corpus.recipes}
@@ -194,10 +200,8 @@ def _names(classes: Iterable[type]) -> set[str]:
 def _recipe_file(corpus: Corpus, word: str, root: Path, caller: Path) -> Path:
     file = caller / word if word.endswith(".py") else root / f"local/recipes/{word}.py"
     if not file.is_file():
-        raise ConfigError(
-            f"./run.sh {corpus.name}", f"a recipe: {' '.join(recipe_names(root))}, or FILE.py", repr(word),
-            "./run.sh --help",
-        )  # fmt: skip
+        expected = f"a recipe: {' '.join(recipe_names(root))}, or FILE.py"
+        raise ConfigError(f"./run.sh {corpus.name}", expected, repr(word), "./run.sh --help")
     return file
 
 
@@ -232,21 +236,16 @@ def _own_options(corpus: Corpus) -> type:
 
 def _launchers() -> Launchers:
     """Read the launchers of local/cmd.sh; run.sh exports them."""
-    return Launchers(
-        *(
-            os.environ.get(f"PRIVASR_{name}_CMD") or "local"
-            for name in ("DEFAULT", "TRAIN", "DECODE")
-        )
-    )
+    names = ("DEFAULT", "TRAIN", "DECODE")
+    return Launchers(*(os.environ.get(f"PRIVASR_{name}_CMD") or "local" for name in names))
 
 
 def _check_used(given: Mapping[str, str], used: set[str], recipe: str) -> None:
     for name in given:
         if name not in used:
-            raise ConfigError(
-                f"--{name.replace('_', '-')}", "options that change something here",
-                f"one that {recipe} does not read", "remove it, or choose the options that it belongs to",
-            )  # fmt: skip
+            place, found = f"--{name.replace('_', '-')}", f"one that {recipe} does not read"
+            way_out = "remove it, or choose the options that it belongs to"
+            raise ConfigError(place, "options that change something here", found, way_out)
 
 
 def _summary(file: Path) -> str:
@@ -254,23 +253,20 @@ def _summary(file: Path) -> str:
 
 
 def _conf_keys(root: Path) -> dict[str, str]:
-    addresses = layers.defaults(root)
-    parts = (key.partition(".") for key in _conf_values(root))
-    return {key: str(Path(addresses[name]).relative_to(root)) for name, _, key in parts}
+    """The file and section of every key of ``conf/``."""
+    return {
+        key: str(Path(address).relative_to(root))
+        for address in layers.defaults(root).values()
+        for key in keys_of(Path(address))
+    }
 
 
-@functools.cache
-def _conf_values(root: Path) -> dict[str, str]:
-    """``SECTION.KEY`` of every value of the sections of ``conf/``, with the value."""
-    values: dict[str, str] = {}
-
-    def add(key: str, value: Any) -> None:
-        if isinstance(value, dict):
-            for name, inner in value.items():
-                add(f"{key}.{name}", inner)
-        else:
-            values[key] = str(value)
-
-    for name, address in layers.defaults(root).items():
-        add(name, yaml.load(sections.read(address), Loader=sections.LOADER) or {})
-    return values
+def _value(addresses: Iterable[str], key: str) -> Any:
+    """The value of a dotted key, of the last layer that has it; None without one."""
+    value = None
+    for address in addresses:
+        node: Any = yaml.load(sections.read(address), Loader=sections.LOADER)
+        for name in key.split("."):
+            node = node.get(name) if isinstance(node, dict) else None
+        value = value if node is None else node
+    return value

@@ -19,7 +19,7 @@ def stamps_below(work_dir: Path) -> list[dict[str, Any]]:
 
 
 def writers_of(path: str, stamps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Stamps of what is, holds, or lies in ``path``."""
+    """The stamps of ``path``, of a folder above it, or of something in it."""
     return [stamp for stamp in stamps if any(_overlap(path, output) for output in stamp["outputs"])]
 
 

@@ -1,5 +1,4 @@
-"""Run the commands of a stage: as local processes, or as a Slurm job array (``sbatch --wait
---array``).
+"""Run the commands of a stage: as local processes, or as a Slurm job array.
 
 Either way several processes of ``torchrun`` may share the work of one command.
 """
@@ -25,7 +24,6 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import remove_tree, write_text
 from privasr_k2.recipe import progress
 from privasr_k2.recipe.warm import WarmProcess, WarmServer, is_exact, tie
-from privasr_k2.recipe.warm import die_with_parent as die_with_parent
 
 _VERBS = "privasr_k2.bin."
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -36,9 +34,7 @@ SHARING = frozenset({"audit", "train_am", "train_fedlm", "train_lm", "train_stud
 _TORCHRUN = ("-m", "torch.distributed.run", "--redirects", "1", "--tee", "1")
 _SRUN = ("srun", "--ntasks-per-node=1")
 _Process: TypeAlias = subprocess.Popen | WarmProcess
-_SHARED_FILES_SECONDS = (
-    10.0  # how long a network file system may hide a file that another node has written
-)
+_SHARED_FILES_SECONDS = 10.0  # a network file system may hide another node's file for so long
 
 
 @dataclass(frozen=True)
@@ -48,10 +44,9 @@ class Command:
     Attributes:
         job: number in the array; 1 where there is no array.
         argv: the program and its arguments.
-        log: file that takes its output, with a line before (the command) and one after (exit code
-            and time).
-        keep_log: add to the log of the attempt that is being continued.
-        progress: file in which a local command reports how far it is, or None.
+        log: takes its output, between lines with the command and with its exit code and time.
+        keep_log: add to the log of the attempt that is continued.
+        progress: file in which a local command reports how far it is.
     """
 
     job: int
@@ -66,8 +61,7 @@ class Ended:
     """Result of a command.
 
     Attributes:
-        code: its exit code; minus the signal's number where one killed it; None where nothing is
-            known of it.
+        code: its exit code, or minus the number of the signal that killed it; None if unknown.
         seconds: wall time.
     """
 
@@ -93,10 +87,9 @@ def split_launcher(launcher: Sequence[str]) -> tuple[str, tuple[str, ...], tuple
 
 
 def argv_of(argv: Sequence[str], launcher: Sequence[str] = ("local",)) -> tuple[str, ...]:
-    """A bare verb is a module of ``privasr_k2.bin``; anything with a slash is run as it is.
+    """The command of a verb; a program with a slash is run as it is.
 
-    Verbs of :data:`SHARING` are started by torchrun where the launcher says so; in Slurm once on
-    each node, where the job's script tells them of each other.
+    torchrun starts verbs of :data:`SHARING` where the launcher says so; in Slurm once on each node.
     """
     verb, *rest = argv
     if "/" in verb:
@@ -115,8 +108,8 @@ class Pool:
     """Runs commands as processes of this machine, each in a session of its own.
 
     Verbs are forked from a warm process (:mod:`privasr_k2.recipe.warm`), all else is started anew.
-    The kernel kills them when this process dies, in whatever way. Those that still run when the
-    ``with`` block is left are asked to end and, after ten seconds, made to.
+    The kernel kills them when this process dies. At the end of the ``with`` block they get SIGTERM,
+    and SIGKILL after ten seconds.
 
     Args:
         at_once: how many run at the same time.
@@ -141,17 +134,12 @@ class Pool:
         """Let commands run after those that were added before.
 
         Args:
-            threads: of each, where the environment does not say; ``None`` leaves that to the
-                libraries.
+            threads: of each, unless the environment says; None leaves that to the libraries.
         """
         self._waiting.extend((command, threads) for command in commands)
 
     def next_ended(self, tick: Callable[[], None] = lambda: None) -> Ended:
-        """Wait for the next command to end, of at least one that was added and has not ended.
-
-        Args:
-            tick: called now and then.
-        """
+        """Wait for the next command to end, and call ``tick`` now and then."""
         while self._waiting and len(self._running) < self._at_once:
             command, threads = self._waiting.popleft()
             self._running[self._start(command, threads)] = (command, time.monotonic())
@@ -163,10 +151,8 @@ class Pool:
 
     def _start(self, command: Command, threads: int | None) -> _Process:
         _first_lines(command)
-        environment = {
-            **({} if threads is None else dict.fromkeys(_THREADS, str(threads))),
-            **os.environ,
-        }
+        limits = {} if threads is None else dict.fromkeys(_THREADS, str(threads))
+        environment = {**limits, **os.environ}
         own = {} if command.progress is None else {progress.VARIABLE: str(command.progress)}
         if _is_verb(command.argv) and is_exact():
             if threads not in self._servers:
@@ -205,8 +191,7 @@ def run_slurm(
 ) -> list[Ended]:
     """Run commands as one Slurm job (an array where ``is_array``) and wait for its end.
 
-    Each task writes its exit code beside the script, so that the ones that failed can be told; a
-    task that left none was killed by Slurm (time, memory) or by its user.
+    Each task writes its exit code beside the script; one that was killed leaves none.
 
     Args:
         options: further options of ``sbatch``.
@@ -225,22 +210,9 @@ def run_slurm(
         _first_lines(command)
     pattern = str(log.with_name(f"%a{log.suffix}") if is_array else log)
     array = [f"--array={','.join(str(command.job) for command in commands)}"] if is_array else []
-    argv = [
-        *(
-            "sbatch",
-            "--wait",
-            "--parsable",
-            "--open-mode=append",
-            f"--job-name={job_name(work_dir)}",
-        ),
-        *(
-            f"--chdir={work_dir}",
-            f"--output={_escape(pattern, is_array)}",
-            *array,
-            *options,
-            str(script),
-        ),
-    ]
+    job = [f"--job-name={job_name(work_dir)}", f"--chdir={work_dir}"]
+    job += [f"--output={_escape(pattern, is_array)}", *array, *options, str(script)]
+    argv = ["sbatch", "--wait", "--parsable", "--open-mode=append", *job]
     started = time.monotonic()
     try:
         submitted = subprocess.Popen(
@@ -253,9 +225,8 @@ def run_slurm(
             start_new_session=True,
         )
     except FileNotFoundError as error:
-        raise ConfigError(
-            "sbatch", "Slurm on this machine", "no such program", "use --cmd local"
-        ) from error
+        expected, way_out = "Slurm on this machine", "use --cmd local"
+        raise ConfigError("sbatch", expected, "no such program", way_out) from error
     number = ""
     try:
         assert submitted.stdout is not None
@@ -269,9 +240,8 @@ def run_slurm(
                 _ask_to_cancel(number)
             _stop([submitted])
     if not number:
-        raise ConfigError(
-            "sbatch", "a job that Slurm accepts", problem.strip(), f"correct --cmd, or {script}"
-        )
+        way_out = f"correct --cmd, or {script}"
+        raise ConfigError("sbatch", "a job that Slurm accepts", problem.strip(), way_out)
     codes = _codes(folder, [command.job for command in commands])
     seconds = time.monotonic() - started
     ended = [Ended(command, code, seconds) for command, code in zip(commands, codes, strict=True)]
@@ -281,41 +251,30 @@ def run_slurm(
 
 
 def _ask_to_cancel(number: str) -> None:
-    """Begin to cancel a Slurm job, and wait for it no longer than for a process.
-
-    While tasks of an array are just starting, ``scancel`` tries again for more than a minute. It
-    then goes on alone; the next run waits for the jobs' end (:func:`cancel_slurm`).
-    """
-    asked = subprocess.Popen(
-        ["scancel", number],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    """Start ``scancel``, which may try for minutes and goes on alone; the next run waits for it."""
+    argv, null = ["scancel", number], subprocess.DEVNULL
+    process = subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        asked.wait(_GRACE_SECONDS)
+        process.wait(_GRACE_SECONDS)
 
 
 def cancel_slurm(work_dir: Path, say: Callable[[str], None]) -> None:
-    """Cancel what a killed run has left in Slurm's queue for this work folder, and wait until it is
-    gone.
-    """
+    """Cancel the Slurm jobs of a killed run of this work folder, and wait until they are gone."""
     name = job_name(work_dir)
     say("cancelling the Slurm jobs that a killed run has left")
+
+    def ask(*argv: str) -> str:
+        done = subprocess.run([*argv, f"--name={name}"], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
     try:
-        subprocess.run(["scancel", f"--name={name}"], check=True, capture_output=True, text=True)
-        while subprocess.run(
-            ["squeue", "--noheader", f"--name={name}"], check=True, capture_output=True, text=True
-        ).stdout.strip():
+        ask("scancel")
+        while ask("squeue", "--noheader"):
             time.sleep(0.5)
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
-        raise ConfigError(
-            "scancel",
-            "Slurm, where a killed run may still have jobs",
-            str(error),
-            "run it where Slurm can be reached",
-        ) from error
+        expected = "Slurm, where a killed run may still have jobs"
+        way_out = "run it where Slurm can be reached"
+        raise ConfigError("scancel", expected, str(error), way_out) from error
 
 
 def job_name(work_dir: Path) -> str:
@@ -341,7 +300,7 @@ def _stop(processes: Sequence[_Process]) -> None:
     for process in processes:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, deadline - time.monotonic()))
-        _signal(process, signal.SIGKILL)  # what is left of its group, too
+        _signal(process, signal.SIGKILL)  # the rest of its group, too
         process.wait()
 
 
@@ -352,10 +311,9 @@ def _signal(process: _Process, number: int) -> None:
 
 def _first_lines(command: Command) -> None:
     command.log.parent.mkdir(parents=True, exist_ok=True)
+    now = datetime.now().isoformat(timespec="seconds")
     with command.log.open("a" if command.keep_log else "w") as log:
-        log.write(
-            f"# {datetime.now().isoformat(timespec='seconds')}\n# {shlex.join(command.argv)}\n"
-        )
+        log.write(f"# {now}\n# {shlex.join(command.argv)}\n")
 
 
 def _write_last_line(ended: Ended) -> None:
@@ -367,9 +325,8 @@ def _write_last_line(ended: Ended) -> None:
 def _script(commands: Sequence[Command], folder: Path, work_dir: Path) -> str:
     cases = "".join(f"  {command.job}) {shlex.join(command.argv)} ;;\n" for command in commands)
     only = commands[0].job
-    one_thread = (
-        "".join(f"export {name}=${{{name}:-1}}\n" for name in _THREADS) if len(commands) > 1 else ""
-    )
+    names = _THREADS if len(commands) > 1 else ()
+    one_thread = "".join(f"export {name}=${{{name}:-1}}\n" for name in names)
     # torchrun takes its options from these, too.
     meeting = (
         'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\n'

@@ -1,10 +1,8 @@
 """YAML layers of a section's values: the repository's, a recipe's, a corpus's, and a preset's.
 
-``conf/*.yaml`` hold all defaults, a section for each verb or kind of model. Upon them lie, the
-later ones
-winning: ``overrides`` of ``conf/<recipe>.yaml``, and the corpus's own values. A preset adds its
-sections and ``overrides.<recipe>``, of ``conf/presets/<preset>.yaml``, and the corpus's own values
-for it.
+``conf/*.yaml`` hold all defaults, a section for each verb or kind of model. Over them lie, later
+ones winning: ``overrides`` of ``conf/<recipe>.yaml``; the corpus's values; the preset's sections
+and ``overrides.<recipe>`` of ``conf/presets/<preset>.yaml``; the corpus's values for the preset.
 """
 
 from __future__ import annotations
@@ -21,24 +19,21 @@ OVERRIDES, PRESETS = "overrides", "presets"
 
 @functools.cache
 def defaults(root: Path) -> Mapping[str, str]:
-    """The address of every section of ``conf/*.yaml``, by its name; a file without sections is one,
-    too.
+    """The address of every section of ``conf/*.yaml``, or file without sections, by its name.
 
     Raises:
         ConfigError: two files have a section of one name.
     """
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     for file in sorted((root / "conf").glob("*.yaml")):
         names = sections.names(file)
-        addresses = {name: sections.below(file, name) for name in names} or {file.stem: str(file)}
-        for name, address in addresses.items():
-            if name in found:
-                raise ConfigError(
-                    address, "each section once", f"it is {found[name]}, too", "rename it"
-                )
-            if name != OVERRIDES:
-                found[name] = address
-    return found
+        own = {name: sections.below(file, name) for name in names if name != OVERRIDES}
+        for name, address in (own if names else {file.stem: str(file)}).items():
+            if name in addresses:
+                found = f"it is {addresses[name]}, too"
+                raise ConfigError(address, "each section once", found, "rename it")
+            addresses[name] = address
+    return addresses
 
 
 def layers(
@@ -48,9 +43,9 @@ def layers(
 
     Args:
         root: the checkout.
-        name: the section's name; or a file below ``conf/``, as ``reports/pate``.
-        own: the corpus's layers: a folder of ``NAME.yaml`` and ``PRESET/NAME.yaml``; or a file, or
-            a section, that has the sections ``NAME`` and ``presets.PRESET.NAME``.
+        name: a section, or a file below ``conf/`` such as ``reports/pate``.
+        own: the corpus's layers: a folder of ``NAME.yaml`` and ``PRESET/NAME.yaml``; or a file or
+            section with the sections ``NAME`` and ``presets.PRESET.NAME``.
     """
     conf = root / "conf"
     addresses = [
@@ -74,13 +69,10 @@ def unknown(root: Path, own: Path, preset: str, known: set[str]) -> list[str]:
     if _is_sectioned(own):
         if not sections.exists(own):
             return []
-        inner = [
-            (name, sections.below(own, name)) for name in sections.names(own) if name != PRESETS
-        ]
-        of_preset = sections.below(own, f"{PRESETS}.{preset}")
-        if sections.exists(of_preset):
-            inner += [(name, sections.below(of_preset, name)) for name in sections.names(of_preset)]
-        return [address for name, address in inner if name not in known]
+        parents = [str(own), sections.below(own, f"{PRESETS}.{preset}")]
+        inner = [(name, p) for p in parents if sections.exists(p) for name in sections.names(p)]
+        known |= {PRESETS}
+        return [sections.below(parent, name) for name, parent in inner if name not in known]
     files = [*own.glob("*.yaml"), *(own / preset).glob("*.yaml")]
     return [str(file) for file in files if file.stem not in known]
 

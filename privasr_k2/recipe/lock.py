@@ -1,4 +1,4 @@
-"""One run at a time in a work folder, and nothing left at work there by a run that was killed."""
+"""One run at a time in a work folder, and no process there of a run that was killed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ from privasr_k2.errors import ConfigError
 
 @contextmanager
 def hold(folder: Path, *, wait: bool, say: Callable[[str], None]) -> Iterator[int]:
-    """Hold the two locks of a work folder, and yield the descriptor of the one that children
-    inherit.
+    """Hold the two locks of a work folder, and yield the descriptor that children inherit.
 
-    ``lock`` is held by the run itself. ``lock.children`` is held by the processes that it starts,
-    too: when the run is killed, whatever has it open was left behind. A new run ends those before
-        it touches anything.
+    The run holds ``lock``, its child processes hold ``lock.children``, too. After a kill, a new run
+    ends whatever still has ``lock.children`` open.
 
     Args:
         folder: the folder ``.stages`` of the work folder; the lock files stay there.
         wait: wait for another run to end; else raise.
-        say: takes the message that something is waited for.
+        say: takes messages.
 
     Raises:
         ConfigError: another run holds the lock and ``wait`` is not set.
@@ -37,21 +35,13 @@ def hold(folder: Path, *, wait: bool, say: Callable[[str], None]) -> Iterator[in
         if not is_free:
             holder = _holder(folder / "lock")
             if not wait:
-                raise ConfigError(
-                    folder.parent,
-                    "no other run in this folder",
-                    holder,
-                    "wait for it, or give another --work-dir",
-                )
-            say(
-                f"waiting for another run in {folder.parent}: {holder} (--wait false fails instead)"
-            )
+                way_out = "wait for it, or give another --work-dir"
+                raise ConfigError(folder.parent, "no other run in this folder", holder, way_out)
+            other = f"another run in {folder.parent}: {holder}"
+            say(f"waiting for {other} (--wait false fails instead)")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        me = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.now().isoformat(timespec="seconds"),
-        }
+        me = {"pid": os.getpid(), "host": socket.gethostname()}
+        me["since"] = datetime.now().isoformat(timespec="seconds")
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(me).encode(), 0)
         with _locked(folder / "lock.children") as (inherited, is_free):
@@ -89,9 +79,7 @@ def _holder(file: Path) -> str:
 
 
 def _processes_with(file: Path) -> list[int]:
-    """The other processes of this machine that have ``file`` open, as far as ``/proc`` shows
-    them.
-    """
+    """The other processes of this machine that have ``file`` open, by ``/proc``."""
     wanted = file.stat()
     processes = []
     for entry in Path("/proc").glob("[0-9]*"):

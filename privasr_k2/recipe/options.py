@@ -7,8 +7,7 @@ A recipe's dataclass has one option a line::
         teachers: Counts = option((15,), "numbers of teachers, one system for each")
         student_epochs: Count | None = from_conf("student.epochs", "epochs of a student")
 
-On the command line this is ``--teachers '5 15'`` or ``--teachers=15``; ``_`` and ``-`` mean the
-same.
+The command line takes ``--teachers '5 15'`` and ``--teachers=15``; ``_`` and ``-`` mean the same.
 """
 
 from __future__ import annotations
@@ -18,13 +17,12 @@ import difflib
 import math
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from privasr_k2.constraints import Choices, Count, Delta, Finite, Matches, Positive, Share, broken
 from privasr_k2.errors import ConfigError
@@ -33,8 +31,9 @@ from privasr_k2.fileio import read_lines
 T = TypeVar("T")
 #: Recipes take the types of their options from here, too.
 __all__ = [
-    "Choices", "Count", "Counts", "Delta", "Finite", "Matches", "Parsed", "Paths", "Positive", "Positives",
-    "Share", "Tracked", "Words", "build", "check", "from_conf", "option", "parse", "path_option",
+    "Choices", "Count", "Counts", "Delta", "Finite", "Matches", "Parsed", "Paths", "Positive",
+    "Positives", "Share", "Tracked", "Words", "build", "check", "from_conf", "option", "parse",
+    "path_option",
 ]  # fmt: skip
 
 Counts = tuple[Count, ...]
@@ -49,13 +48,13 @@ def option(default: Any, help: str) -> Any:
 
 
 def from_conf(key: str, help: str) -> Any:
-    """An option that stands in for ``key`` of ``conf/``, ``NAME.KEY``; None leaves that value."""
+    """An option that stands in for ``key`` of ``conf/``, ``SECTION.KEY``; None keeps that value."""
     return dataclasses.field(default=None, metadata={"help": help, "conf": key})
 
 
 def path_option(help: str, default: Path | None = None) -> Any:
     """An option whose value is a path; a relative one starts where the command was given."""
-    return dataclasses.field(default=default, metadata={"help": help})
+    return option(default, help)
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,7 @@ class Parsed:
 
     Attributes:
         values: of all options, by field name; paths are absolute.
-        given: names of those that the command line or ``--config`` sets, in order, with their
-            words.
+        given: the words of those that the command line or ``--config`` sets, in order.
     """
 
     values: Mapping[str, Any]
@@ -78,83 +76,54 @@ def parse(
     *,
     defaults: Mapping[str, Any],
     renamed: Mapping[str, str],
-    conf_keys: Mapping[str, str],
-    conf_values: Mapping[str, str],
     caller: Path,
     prog: str,
     help: str,
+    conf_keys: Mapping[str, str] = types.MappingProxyType({}),
+    conf_value: Callable[[str, Mapping[str, Any]], Any] = lambda key, values: None,
 ) -> Parsed:
     """Parse ``words`` into the fields of ``classes``.
 
     Args:
         defaults: values in place of those of the classes, such as a corpus's.
         renamed: old option names (with ``-``) with what stands in their place.
-        conf_keys: keys of YAML files with the file that has them, for the message on an unknown
-            option.
-        conf_values: the default of each ``NAME.KEY`` of ``conf/``, for ``--help``.
         caller: the folder that relative paths start from.
         prog, help: for ``--help``, which is printed and ends the process.
+        conf_keys: keys of YAML files with their file, for the message on an unknown option.
+        conf_value: the default of a key of ``conf/`` with these values, for ``--help``.
 
     Raises:
         ConfigError: an unknown option, a missing value, or one that does not fit its type.
     """
     fields = {f.name: (f, hint) for cls in classes for f, hint in _fields(cls)}
-    unknown = [name for name in defaults if name not in fields]
-    if unknown:
-        raise ConfigError(
-            "corpus.yaml: options", "options of the recipe", unknown[0], "correct the name"
-        )
-    command = click.Command(
-        prog,
-        help=help,
-        params=[_parameter(f, hint, defaults, conf_values) for f, hint in fields.values()],
-        context_settings={
-            "token_normalize_func": lambda name: name.replace("_", "-"),
-            "help_option_names": ["-h", "--help"],
-            "terminal_width": 400,  # one option a line
-        },
-    )
-    given: dict[str, str] = {}
-    words = [*_words_of_file(words, caller), *words]
-    for word in words:
-        name = word.partition("=")[0].replace("_", "-")
-        if name.startswith("--") and name[2:] in renamed:
-            raise ConfigError(
-                name, renamed[name[2:]], name, f"write {renamed[name[2:]]}: the name has changed"
-            )
-    for place, word in enumerate(words):
-        following = words[place + 1] if place + 1 < len(words) else ""
-        takes_value = word.startswith("--") and "=" not in word and word != "--help"
-        if takes_value and (place + 1 == len(words) or following.startswith("--")):
-            found = f"the option {following}" if following else "nothing"
-            raise ConfigError(word, "a value", found, f"write {word} VALUE")
-    try:
-        context = command.make_context(prog, list(words))
-    except click.exceptions.Exit as error:  # --help was printed
-        raise SystemExit(error.exit_code) from None
-    except click.NoSuchOption as error:
-        raise ConfigError(
-            "the command line", "an option that exists", error.option_name,
-            _meant(error.option_name, fields, conf_keys),
-        ) from None  # fmt: skip
-    except click.UsageError as error:
-        parameter = getattr(error, "param", None)
-        where = (
-            parameter.opts[0] if parameter else getattr(error, "option_name", "the command line")
-        )
-        expected, found = _expected(error)
-        raise ConfigError(where, expected, found, "correct it; --help lists all options") from None
-    values: dict[str, Any] = {}
-    for name in fields:
-        value = context.params[name]
-        if isinstance(value, Path):
-            value = caller / value
-        elif isinstance(value, tuple):
-            value = tuple(caller / one if isinstance(one, Path) else one for one in value)
-        values[name] = value
-        if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
-            given[name] = _last_word(words, name)
-    return Parsed(values, {name: given[name] for name in _order(words) if name in given})
+    if unknown := [name for name in defaults if name not in fields]:
+        raise ConfigError("corpus.yaml: options", "options of the recipe", unknown[0], "correct it")
+    values = {
+        name: check(f"corpus.yaml: {name}", hint, defaults.get(name, field.default))
+        for name, (field, hint) in fields.items()
+    }
+    given = dict(_pairs([*_words_of_file(words, caller), *words]))
+    help_is_asked = bool({"h", "help"} & given.keys())
+    for name, text in given.items():
+        flag = f"--{name.replace('_', '-')}"
+        if now := renamed.get(flag[2:]):
+            raise ConfigError(flag, now, flag, f"write {now}: the name has changed")
+        if name in fields:
+            values[name] = check(flag, fields[name][1], text)
+        elif name not in ("h", "help"):
+            way_out = _way_out(name, fields, conf_keys)
+            raise ConfigError("the command line", "an option that exists", flag, way_out)
+    if help_is_asked:
+        parameters: list[click.Parameter] = [
+            _parameter(field, hint, values[name], field.name in defaults, conf_value, values)
+            for name, (field, hint) in fields.items()
+        ]
+        command = click.Command(prog, help=help, params=parameters)
+        context = click.Context(command, info_name=prog, terminal_width=400)  # an option a line
+        context.help_option_names = ["-h", "--help"]
+        print(command.get_help(context))
+        raise SystemExit(0)
+    return Parsed({name: _from(caller, value) for name, value in values.items()}, given)
 
 
 def build(cls: type[T], parsed: Parsed) -> T:
@@ -168,22 +137,18 @@ def check(place: str, annotation: Any, value: Any) -> Any:
     Raises:
         ConfigError: it is of another type, or outside the range.
 
-    >>> check("--teachers", Counts, "5 15")
-    (5, 15)
-    >>> check("--epsilon", Positive, "inf")
-    inf
+    >>> check("--teachers", Counts, "5 15"), check("--epsilon", Positive, "inf")
+    ((5, 15), inf)
     """
     try:
         return _convert(annotation, value)
-    except _NotFitting as error:
-        raise ConfigError(place, error.expected, repr(value), "correct the value") from None
+    except ValueError as error:
+        way_out = "correct the value; --help lists all options"
+        raise ConfigError(place, str(error), repr(value), way_out) from None
 
 
 class Tracked:
-    """Options that remember which of them were read.
-
-    An option that was given and that no stage has read would change nothing.
-    """
+    """Options that note in ``read`` which of them were read: one that is given must have effect."""
 
     def __init__(self, options: Any, read: set[str]) -> None:
         object.__setattr__(self, "_options", options)
@@ -196,117 +161,90 @@ class Tracked:
         return value
 
 
-class _NotFitting(Exception):
-    def __init__(self, expected: str) -> None:
-        super().__init__(expected)
-        self.expected = expected
-
-
-class _Typed(click.ParamType):
-    name = "value"
-
-    def __init__(self, annotation: Any) -> None:
-        self.annotation = annotation
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        try:
-            return _convert(self.annotation, value)
-        except _NotFitting as error:
-            raise click.BadParameter(f"{error.expected}\0{value}", ctx=ctx, param=param) from None
-
-    def get_metavar(self, param: Any, ctx: Any = None) -> str:
-        return _metavar(self.annotation)
-
-
 def _fields(cls: type) -> list[tuple[dataclasses.Field, Any]]:
     hints = typing.get_type_hints(cls, include_extras=True)
     return [(f, hints[f.name]) for f in dataclasses.fields(cls) if "help" in f.metadata]
 
 
-def _parameter(
-    f: dataclasses.Field, hint: Any, defaults: Mapping[str, Any], conf_values: Mapping[str, str]
-) -> click.Option:
-    flag = "--" + f.name.replace("_", "-")
-    default, shown = f.default, conf_values.get(f.metadata.get("conf", ""), "")
-    if f.name in defaults:
-        default = check(f"corpus.yaml: {f.name}", hint, defaults[f.name])
-        shown = _shown(default)
-    help = f.metadata["help"]
-    if shown or _shown(default):
-        help += f"  [{shown or _shown(default)}]"
-    return click.Option([flag, f.name], type=_Typed(hint), default=default, help=help)
+def _from(caller: Path, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_from(caller, element) for element in value)
+    return caller / value if isinstance(value, Path) else value
 
 
 def _shown(value: Any) -> str:
-    if value is None or value == "" or value == ():
+    if value is None or value == ():
         return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
-        return " ".join(_shown(one) for one in value)
+        return " ".join(map(_shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _convert(annotation: Any, value: Any) -> Any:
+    """The value by its annotation; the text of a ValueError is what was expected."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
-        if value is None:
-            return None
-        [inner] = [one for one in arguments if one is not type(None)]
-        return _convert(inner, value)
+        return None if value is None else _convert(_not_none(arguments), value)
     if origin is Annotated:
         converted = _convert(arguments[0], value)
-        if said := broken(annotation, converted):
+        if expected := broken(annotation, converted):
             kind = {int: "a whole number ", float: "a number "}.get(arguments[0], "")
-            raise _NotFitting(
-                f"{kind}of {said}" if kind and said.startswith("at ") else f"{kind}{said}"
-            )
+            of = "of " if kind and expected.startswith("at ") else ""
+            raise ValueError(f"{kind}{of}{expected}")
         return converted
     if origin is tuple:
-        words = (
-            value.split()
-            if isinstance(value, str)
-            else list(value)
-            if isinstance(value, Iterable)
-            else [value]
-        )
+        is_list = isinstance(value, Iterable) and not isinstance(value, str)
+        words = value if is_list else str(value).split()
         return tuple(_convert(arguments[0], word) for word in words)
     if origin is Literal:
         if value not in arguments:
-            raise _NotFitting(f"one of {', '.join(map(str, arguments))}")
+            raise ValueError(f"one of {', '.join(map(str, arguments))}")
         return value
-    return _plain(annotation, value)
-
-
-def _plain(annotation: Any, value: Any) -> Any:
     if annotation is bool:
-        if value in (True, False):
-            return bool(value)
-        if value not in ("true", "false"):
-            raise _NotFitting("true or false")
-        return value == "true"
-    try:
-        if annotation is int:
-            return int(value)
-        if annotation is float:
-            number = float(value)
-            if math.isnan(number):
-                raise ValueError
-            return number
-    except (TypeError, ValueError):
-        raise _NotFitting("a whole number" if annotation is int else "a number") from None
+        if value not in (True, False, "true", "false"):
+            raise ValueError("true or false")
+        return value in (True, "true")
+    if annotation in (int, float):
+        try:
+            number = annotation(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if isinstance(number, float) and math.isnan(number):
+            raise ValueError("a whole number" if annotation is int else "a number")
+        return number
     return Path(value) if annotation is Path else str(value)
+
+
+def _not_none(arguments: Iterable[Any]) -> Any:
+    [inner] = [argument for argument in arguments if argument is not type(None)]
+    return inner
+
+
+def _parameter(
+    field: dataclasses.Field,
+    hint: Any,
+    default: Any,
+    of_corpus: bool,
+    conf_value: Callable[[str, Mapping[str, Any]], Any],
+    values: Mapping[str, Any],
+) -> click.Option:
+    """An option as ``--help`` lists it."""
+    if "conf" in field.metadata and not of_corpus:
+        default = conf_value(field.metadata["conf"], values)
+    shown = _shown(default)
+    help = field.metadata["help"] + (f"  [{shown}]" if shown else "")
+    return click.Option([f"--{field.name.replace('_', '-')}"], metavar=_metavar(hint), help=help)
 
 
 def _metavar(annotation: Any) -> str:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
-        return _metavar(next(one for one in arguments if one is not type(None)))
+        return _metavar(_not_none(arguments))
     if origin is Annotated:
-        for constraint in arguments[1:]:
-            if isinstance(constraint, Choices):
-                return "|".join(constraint.names())
-        return _metavar(arguments[0])
+        choices = next((c for c in arguments[1:] if isinstance(c, Choices)), None)
+        return "|".join(choices.names()) if choices else _metavar(arguments[0])
     if origin is tuple:
         return f"'{_metavar(arguments[0])} ...'"
     if origin is Literal:
@@ -314,62 +252,50 @@ def _metavar(annotation: Any) -> str:
     return {bool: "true|false", int: "N", float: "X", Path: "PATH"}.get(annotation, "NAME")
 
 
-def _expected(error: click.UsageError) -> tuple[str, str]:
-    if isinstance(error, click.BadParameter) and "\0" in error.message:
-        expected, _, found = error.message.partition("\0")
-        return expected, repr(found)
-    if isinstance(error, click.BadOptionUsage):
-        return "a value", "nothing"
-    return "--name value", error.format_message()
-
-
-def _meant(option_name: str, fields: Mapping[str, Any], conf_keys: Mapping[str, str]) -> str:
-    name = option_name.lstrip("-").replace("-", "_")
-    near = difflib.get_close_matches(name, fields, 1)
+def _way_out(name: str, fields: Mapping[str, Any], conf_keys: Mapping[str, str]) -> str:
     if name in conf_keys:
         return f"it is a key of {conf_keys[name]}: set it in the corpus's conf"
+    near = difflib.get_close_matches(name, fields, 1)
     return f"did you mean --{near[0].replace('_', '-')}?" if near else "--help lists all options"
+
+
+def _pairs(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Names, with ``_``, and values of ``--name value`` and ``--name=value``."""
+    rest = iter(words)
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if not word.startswith("-"):
+            way_out = "correct it; --help lists all options"
+            raise ConfigError("the command line", "--name value", repr(word), way_out)
+        if not equals and flag not in ("-h", "--help"):
+            following = next(rest, "--")
+            if following.startswith("--"):
+                found = "nothing" if following == "--" else f"the option {following}"
+                raise ConfigError(flag, "a value", found, f"write {flag} VALUE")
+            value = following
+        yield flag.lstrip("-").replace("-", "_"), value
 
 
 def _words_of_file(words: Sequence[str], caller: Path) -> list[str]:
     """The options of every ``--config FILE``: lines ``name=value``, comments after ``#``."""
-    found: list[str] = []
+    options: list[str] = []
     for place, word in enumerate(words):
         name, has_value, value = word.partition("=")
         if name != "--config":
             continue
-        if not has_value:
-            value = words[place + 1] if place + 1 < len(words) else ""
-        path = caller / value
+        value = value if has_value else "".join(words[place + 1 : place + 2])
         if not value:
             raise ConfigError("--config", "a value", "nothing", "write --config FILE")
+        path = caller / value
         if not path.is_file():
-            raise ConfigError(
-                "--config", "a file of options", value or "nothing", "correct the name"
-            )
+            raise ConfigError("--config", "a file of options", value, "correct the name")
         for number, line in read_lines(path):
             text = line.split(" #")[0].strip()
             if not text or text.startswith("#"):
                 continue
-            key, equals, rest = text.removeprefix("--").partition("=")
-            if not equals:
-                key, _, rest = text.removeprefix("--").partition(" ")
+            key, _, rest = text.removeprefix("--").partition("=" if "=" in text else " ")
             if not rest:
-                raise ConfigError(
-                    f"{path}:{number}", "name=value", repr(text), "write one option a line"
-                )
-            found.append(f"--{key.strip()}={rest.strip().strip(chr(34) + chr(39))}")
-    return found
-
-
-def _order(words: Sequence[str]) -> list[str]:
-    names = [w.partition("=")[0].lstrip("-").replace("-", "_") for w in words if w.startswith("--")]
-    return list(dict.fromkeys(names))
-
-
-def _last_word(words: Sequence[str], name: str) -> str:
-    for place in range(len(words) - 1, -1, -1):
-        flag, equals, value = words[place].partition("=")
-        if words[place].startswith("--") and flag.lstrip("-").replace("-", "_") == name:
-            return value if equals else words[place + 1]
-    return ""
+                way_out = "write one option a line"
+                raise ConfigError(f"{path}:{number}", "name=value", repr(text), way_out)
+            options.append(f"--{key.strip()}={rest.strip().strip(chr(34) + chr(39))}")
+    return options

@@ -1,8 +1,7 @@
 """Progress of a command: loops report it, and the stage runner shows it on the terminal.
 
-The report is one JSON object in the file that the environment variable ``PRIVASR_PROGRESS`` names:
-``{"done": 3.4, "total": 12, "unit": "epoch", "figures": {"loss": 0.81}, "begun": [s, done],
-"written": s}``, with times of the machine's monotonic clock.
+The report is a JSON object in the file of ``PRIVASR_PROGRESS``: ``{"done": 3.4, "total": 12,
+"unit": "epoch", "figures": {"loss": 0.81}, "begun": [s, done], "written": s}``, in monotonic time.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _SECONDS = 0.5  # between two reports
 
 @dataclass
 class _Loop:
-    """The loop that reports: its first report tells the speed, its last one limits the rate."""
+    """The loop that reports."""
 
     key: tuple[str, float] = ("", 0.0)
     begun: tuple[float, float] = (0.0, 0.0)
@@ -37,10 +36,9 @@ class Progress:
     """A report.
 
     Attributes:
-        done, total: how far of how much; a fraction of a unit is under way.
-        unit: of both, such as ``epoch``; may be empty.
-        figures: numbers to show besides, such as the loss.
-        seconds_left: at the speed since the loop's first report; None where that is not known.
+        done, total: how far of how much, in units such as ``epoch``.
+        figures: further numbers, such as the loss.
+        seconds_left: at the speed since the loop's first report; None if unknown.
     """
 
     done: float
@@ -55,7 +53,7 @@ class Progress:
         return min(max(self.done / self.total, 0.0), 1.0) if self.total > 0 else 0.0
 
     def parts(self) -> list[str]:
-        """Return the parts of a terminal line.
+        """The parts of a terminal line.
 
         >>> Progress(3.4, 12, "epoch", {"loss": 0.8125}, 70.0).parts()
         ['epoch 4/12', 'loss 0.812', 'ETA 1:10']
@@ -66,11 +64,11 @@ class Progress:
 
 
 def report_progress(done: float, total: float, unit: str = "", **figures: float) -> None:
-    """Report how far a loop is; at most twice a second, and only where the stage runner listens.
+    """Report how far a loop is, at most twice a second and only to a stage runner.
 
     Args:
-        done, total: how far of how much, in units; counted from the beginning of the training.
-        figures: numbers to show besides, such as ``loss``.
+        done, total: how far of how much, in units, from the beginning of the training.
+        figures: further numbers, such as ``loss``.
     """
     file = os.environ.get(VARIABLE)
     if not file:
@@ -93,11 +91,10 @@ def read_progress(file: Path) -> Progress | None:
     try:
         report = json.loads(file.read_text())
         (began, first), written = report["begun"], report["written"]
-        done, total = report["done"], report["total"]
-        if done <= first:
-            return Progress(done, total, report["unit"], report["figures"], None)
-        left = (total - done) * (written - began) / (done - first)
-        left = max(left - (time.monotonic() - written), 0.0)
+        done, total, left = report["done"], report["total"], None
+        if done > first:
+            left = (total - done) * (written - began) / (done - first)
+            left = max(left - (time.monotonic() - written), 0.0)
         return Progress(done, total, report["unit"], report["figures"], left)
     except (OSError, ValueError, KeyError, TypeError):
         return None

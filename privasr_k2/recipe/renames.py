@@ -1,10 +1,10 @@
-"""One spelling of a stage's command, so that a new name for an old thing makes nothing run
-again.
-"""
+"""One spelling of a stage's command: a renamed verb, flag or key makes nothing run again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from privasr_k2.recipe.plan import flags_of
 
 #: Verbs by their earlier names.
 VERBS: dict[str, str] = {
@@ -23,8 +23,6 @@ VERBS: dict[str, str] = {
     "prepare_earnings21_clients": "prepare_earnings21",
     "plan_votes": "privacy_plan",
 }
-#: Flags by their earlier names, of every verb.
-FLAGS: dict[str, str] = {}
 _FEDLM = {
     "rate": "client_fraction",
     "confidences.way": "confidences.use",
@@ -44,8 +42,7 @@ _RELEASES_OF_LABELS = {
     "most_noise": "max_sigma",
 }
 _DPSGD = {"alone": "isolate_units", "start": "init"}
-#: Keys of ``--set`` by their earlier names, of single verbs (as they are called now); also
-#: ``key=value``.
+#: Keys of ``--set``, or ``key=value``, by their earlier names, for verbs by their names of now.
 KEYS: dict[str, dict[str, str]] = {
     "rescore_fmp": {
         "sigma": "kernel_bandwidth",
@@ -71,7 +68,7 @@ KEYS: dict[str, dict[str, str]] = {
 
 
 def canonical(command: Sequence[str]) -> list[str]:
-    """A verb's words by the names of now: flags and settings in one order, numbers in one form.
+    """A verb's words by the names of now, sorted, with numbers in one form.
 
     >>> canonical(["run_fmp", "--out-run", "p", "--in-x", "b", "a", "--set", "delta=1e-5"])
     ['rescore_fmp', '--in-x', 'b', 'a', '--out-run', 'p', '--set', 'delta=1e-05']
@@ -79,14 +76,8 @@ def canonical(command: Sequence[str]) -> list[str]:
     ['prepare_corpus', '--out-dir', 'd']
     """
     verb = VERBS.get(command[0], command[0])
-    flags: list[tuple[str, list[str]]] = []
-    for word in command[1:]:
-        if word.startswith("--"):
-            flags.append((FLAGS.get(word, word), []))
-        elif flags:
-            flags[-1][1].append(word)
     words = [verb]
-    for flag, values in sorted(flags, key=lambda pair: pair[0]):
+    for flag, values in sorted(flags_of(command), key=lambda pair: pair[0]):
         if flag == "--set":
             values = sorted(_setting(KEYS.get(verb, {}), value) for value in values)
         words += [flag, *values] if values or flag != "--set" else []

@@ -1,8 +1,7 @@
 """Run a recipe: ``./run.sh CORPUS RECIPE --option value...`` ends here.
 
 One process checks the wiring of the whole recipe, takes the lock of the work folder, and brings the
-stages of ``--stage`` to ``--stop-stage`` up to date. Like ``bin/cli.py`` it is a door, so it prints
-errors and sets exit codes; unlike it, it imports nothing that is slow.
+stages of ``--stage`` to ``--stop-stage`` up to date. It imports nothing that is slow.
 """
 
 from __future__ import annotations
@@ -21,16 +20,15 @@ from privasr_k2.errors import ConfigError, PrivasrError
 from privasr_k2.recipe import lock
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
-from privasr_k2.recipe.freshness import Options
 from privasr_k2.recipe.front import Declaration, declare, load_file, overview, words_for
-from privasr_k2.recipe.launch import die_with_parent
 from privasr_k2.recipe.runner import Runner
 from privasr_k2.recipe.settings import check_keys, without_effect
 from privasr_k2.recipe.stamps import remove_temporaries
 from privasr_k2.recipe.systems import write_systems
+from privasr_k2.recipe.warm import die_with_parent
 from privasr_k2.recipe.wiring import Wiring
 
-#: The checkout: that of path.sh, or the one that this file stands in.
+#: The checkout: of path.sh, or of this file.
 ROOT = Path(os.environ.get("PRIVASR_ROOT") or Path(__file__).resolve().parents[2])
 
 
@@ -39,11 +37,7 @@ class _Ended(BaseException):
 
 
 def run(words: Sequence[str], *, root: Path = ROOT, caller: Path | None = None) -> int:
-    """Run what the words ask for.
-
-    Returns:
-        The exit status.
-    """
+    """Run what the words ask for; returns the exit status."""
     caller = caller or Path.cwd()
     if words and words[0] in ("-h", "--help"):
         print(overview(root))
@@ -64,15 +58,13 @@ def run_one(declared: Declaration, root: Path) -> None:
     """Check a recipe's wiring, then run or show it.
 
     Raises:
-        PrivasrError: whatever is wrong with the wiring, the inputs, or a stage.
+        PrivasrError: an error in the wiring, the inputs, or a stage.
     """
     chosen, work_dir = declared.run, declared.work_dir
     _enter(declared)
     for layer in declared.unused_layers:
-        print(
-            f"note: {layer}: no stage reads it, as no section of conf/ has its name",
-            file=sys.stderr,
-        )
+        note = f"note: {layer}: no stage reads it, as no section of conf/ has its name"
+        print(note, file=sys.stderr)
     print(f"work folder: {work_dir}", flush=True)
     stages = declared.stages
     wiring = Wiring(stages, work_dir, written=(declared.systems_file,))
@@ -82,18 +74,16 @@ def run_one(declared: Declaration, root: Path) -> None:
         print(f"note: {sentence}", file=sys.stderr, flush=True)
     if not any(chosen.stage <= stage.number <= chosen.stop_stage for stage in stages):
         known = " ".join(dict.fromkeys(str(stage.number) for stage in stages))
-        raise ConfigError(
-            "--stage, --stop-stage", f"a range that holds one of {known}",
-            f"{chosen.stage} to {chosen.stop_stage}", "correct it",
-        )  # fmt: skip
-    options = Options(chosen.stage, chosen.stop_stage, chosen.force, chosen.nj, chosen.side_by_side)
+        expected = f"a range that holds one of {known}"
+        found = f"{chosen.stage} to {chosen.stop_stage}"
+        raise ConfigError("--stage, --stop-stage", expected, found, "correct it")
     shorten = {f"{work_dir}/": "", f"{root}/": REPOSITORY}
     state_dir = work_dir / ".stages"
 
     def make() -> tuple[HashCache, Runner]:
         cache = HashCache(state_dir / "hashes.json", work_dir, verify=chosen.verify)
         return cache, Runner(
-            stages, wiring, cache, options=options, work_dir=work_dir, shorten=shorten
+            stages, wiring, cache, options=chosen, work_dir=work_dir, shorten=shorten
         )
 
     if chosen.dry_run:
@@ -105,16 +95,13 @@ def run_one(declared: Declaration, root: Path) -> None:
         remove_temporaries(state_dir / "hashes.json")
         if declared.systems_file:
             write_systems(work_dir / declared.systems_file, declared.systems)
-        cache, runner = (
-            make()
-        )  # under the lock: another run may have written the cache a moment ago
+        cache, runner = make()  # under the lock: another run may just have written the cache
         try:
             runner.check()
             runner.run(held)
         finally:
             cache.save()
-    # A run that stops earlier has not touched the table: showing it would pass off an old one as
-    # its result.
+    # A run that stops earlier has not touched the table, which would be an old result.
     if chosen.show_report and declared.report and chosen.stop_stage >= stages[-1].number:
         print(f"\n{(work_dir / declared.report).read_text(encoding='utf-8')}")
         name = declared.corpus.name
@@ -123,35 +110,26 @@ def run_one(declared: Declaration, root: Path) -> None:
 
 
 def _enter(declared: Declaration) -> None:
-    """Make the work folder and go there; refuse one that belongs to another corpus of the
-    user's.
-    """
+    """Make the work folder and go there; refuse one of another corpus of the user's."""
     work_dir, source = declared.work_dir, declared.corpus.source
     try:
         work_dir.mkdir(parents=True, exist_ok=True)
         os.chdir(work_dir)
     except OSError as error:
-        raise ConfigError(
-            work_dir,
-            "a folder to work in",
-            error.strerror or str(error),
-            "give another: --work-dir DIR",
-        ) from None
+        found, way_out = error.strerror or str(error), "give another: --work-dir DIR"
+        raise ConfigError(work_dir, "a folder to work in", found, way_out) from None
     if source is not None:
         marker = work_dir / ".corpus"
         if marker.is_file() and marker.read_text().strip() != str(source):
-            raise ConfigError(
-                work_dir, f"the work of {source}", f"that of {marker.read_text().strip()}",
-                "give another folder with --work-dir; if the corpus has moved, remove .corpus there",
-            )  # fmt: skip
+            found = f"that of {marker.read_text().strip()}"
+            way_out = "give another --work-dir; if the corpus has moved, remove .corpus there"
+            raise ConfigError(work_dir, f"the work of {source}", found, way_out)
         if not declared.run.dry_run:
             marker.write_text(f"{source}\n")
 
 
 def _all_recipes(corpus: str, words: Sequence[str], root: Path, caller: Path) -> int:
-    """Run the recipes of a corpus one after the other; the next one runs although one has
-    failed.
-    """
+    """Run the recipes of a corpus one after the other; a failure does not stop the next."""
     summary, failed = [], False
     for recipe, own in words_for(find_corpus(corpus, root, caller), words, root).items():
         print(f"=== {corpus} {recipe}", flush=True)
@@ -191,10 +169,9 @@ def door(words: Sequence[str]) -> int:
             raise
         with contextlib.suppress(OSError):
             sys.stdout.flush()
-        message = PrivasrError(
-            error.filename or os.getcwd(), "a place to read and write", error.strerror or str(error),
-            "free space or change its owner, or give --work-dir",
-        )  # fmt: skip
+        place, found = error.filename or os.getcwd(), error.strerror or str(error)
+        way_out = "free space or change its owner, or give --work-dir"
+        message = PrivasrError(place, "a place to read and write", found, way_out)
         print(f"error: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

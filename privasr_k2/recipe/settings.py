@@ -1,14 +1,13 @@
 """Keys of configuration files and of ``--set``, checked for the whole recipe before anything runs.
 
-A verb refuses a key that it does not know, but a verb of the last stage does so hours after the
-first. The
-section of ``conf/`` has every key: the layers above it can only set those.
+The section of ``conf/`` has every key; the layers above it can only set those.
 """
 
 from __future__ import annotations
 
 import difflib
 import functools
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,33 +16,27 @@ import yaml
 
 from privasr_k2 import sections
 from privasr_k2.errors import ConfigError
+from privasr_k2.plugins import VARIABLE
 from privasr_k2.recipe.layers import OVERRIDES
 from privasr_k2.recipe.plan import Stage, Task, values_of
 
 
 def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
-    """Refuse keys that the defaults among a stage's ``--config`` lack. Values are their verb's to
-    check.
-
-    Args:
-        defaults: the folder of the files that hold every key.
+    """Refuse keys that a stage's sections of ``defaults``, the folder ``conf``, lack.
 
     Raises:
-        ConfigError: naming the file, the key, and the nearest one that there is; or a file that is
-            no YAML.
+        ConfigError: naming the file, the key, and the nearest known one; or a file that is no YAML.
     """
     seen: set[tuple[tuple[str, ...], str]] = set()
     for stage in stages:
         for task in stage.tasks:
             addresses = [work_dir / path for path in task.configs]
             bases = [address for address in addresses if _is_base(address, defaults)]
-            known = [key for address in bases for key in _keys(address)]
+            known = [key for address in bases for key in keys_of(address)]
             if not known:
                 continue
-            # A layout of conf/reports has keys of its own.
-            layers = [
-                one for one in addresses if one not in bases and one.parent != defaults / "reports"
-            ]
+            own = (*bases, *(a for a in addresses if a.parent == defaults / "reports"))
+            layers = [address for address in addresses if address not in own]
             for place, key in _given(task, layers):
                 if (task.configs, key) not in seen:
                     seen.add((task.configs, key))
@@ -51,8 +44,7 @@ def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
 
 
 def without_effect(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> list[str]:
-    """Sentences on keys of a corpus's layers whose values a recipe's ``--set`` replaces, one for
-    each key.
+    """Sentences on keys of a corpus's layers that a recipe's ``--set`` replaces.
 
     >>> without_effect([], Path(), Path())
     []
@@ -60,15 +52,13 @@ def without_effect(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> l
     reasons: dict[tuple[Path, str], str] = {}
     for stage in stages:
         for task in stage.tasks:
-            words = dict(
-                word.split("=", 1) for word in values_of(task.argv, "--set") if "=" in word
-            )
-            for file in [work_dir / path for path in task.configs]:
-                if words and defaults not in file.parents:
-                    for key in [key for key in _keys(file) if key in words]:
-                        reasons.setdefault(
-                            (file, key), f"{stage.label} has {words[key]}, by an option"
-                        )
+            settings = values_of(task.argv, "--set")
+            values = dict(word.split("=", 1) for word in settings if "=" in word)
+            files = [work_dir / path for path in task.configs] if values else []
+            for file in [file for file in files if defaults not in file.parents]:
+                for key in [key for key in keys_of(file) if key in values]:
+                    reason = f"{stage.label} has {values[key]}, by an option"
+                    reasons.setdefault((file, key), reason)
     return [f"{file}: {key} is not used: {why}" for (file, key), why in reasons.items()]
 
 
@@ -79,7 +69,7 @@ def _is_base(address: Path, defaults: Path) -> bool:
 
 def _given(task: Task, files: Sequence[Path]) -> Iterator[tuple[str, str]]:
     for file in files:
-        yield from ((str(file), key) for key in _keys(file))
+        yield from ((str(file), key) for key in keys_of(file))
     for word in values_of(task.argv, "--set"):
         yield f"--set {word}", word.partition("=")[0]
 
@@ -87,24 +77,24 @@ def _given(task: Task, files: Sequence[Path]) -> Iterator[tuple[str, str]]:
 def _check(place: str, key: str, known: Sequence[str], names: Sequence[str]) -> None:
     if any(f"{other}.".startswith(f"{key}.") or key.startswith(f"{other}.") for other in known):
         return  # the key itself, a group of keys, or something in a group that is empty by default
+    if os.environ.get(VARIABLE) and f"{'.'.join(key.split('.')[:-2])}.kind" in known:
+        return  # maybe settings of a kind that a plugin registers: its verb knows
     near = difflib.get_close_matches(key, known, 1)
     way_out = f"did you mean {near[0]}?" if near else "correct the key, or take it out"
-    raise ConfigError(
-        place, f"a key of {' or '.join(f'conf/{name}' for name in names)}", key, way_out
-    )
+    expected = f"a key of {' or '.join(f'conf/{name}' for name in names)}"
+    raise ConfigError(place, expected, key, way_out)
 
 
 @functools.cache
-def _keys(file: Path) -> tuple[str, ...]:
+def keys_of(file: Path) -> tuple[str, ...]:
     """Dotted keys of a YAML file, or of a section, that have values."""
     try:
         content = yaml.load(sections.read(file), Loader=sections.LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(file, "YAML", " ".join(str(error).split()), "correct it") from error
     if not isinstance(content, dict | None):
-        raise ConfigError(
-            file, "keys and values", f"a {type(content).__name__}", "write 'key: value' lines"
-        )
+        found, way_out = f"a {type(content).__name__}", "write 'key: value' lines"
+        raise ConfigError(file, "keys and values", found, way_out)
     return tuple(_dotted(content or {}))
 
 

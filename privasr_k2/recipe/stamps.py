@@ -1,9 +1,7 @@
-"""Stamps: what is written beside the outputs of a task about how they were made.
+"""Stamps: records beside the outputs of a task of how they were made (``docs/formats.md``).
 
-For an output ``exp/x/am`` the stamp is ``exp/x/.stages/am.json`` and the log ``exp/x/log/am.log``;
-for an array with the output ``exp/x/decode/JOB.jsonl`` they are
-``exp/x/.stages/decode.JOB.jsonl/3.json`` and ``exp/x/log/decode.JOB.jsonl/3.log``. The format
-stands in ``docs/formats.md``.
+The stamp of ``exp/x/am`` is ``exp/x/.stages/am.json``, its log ``exp/x/log/am.log``; of job 3 of
+``exp/x/decode/JOB.jsonl`` they are ``exp/x/{.stages,log}/decode.JOB.jsonl/3.{json,log}``.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,22 +25,30 @@ from privasr_k2.recipe.renames import canonical
 
 NEVER = "never run"  # the reason of a stage that is new
 _TEMPORARY = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)\..+")
-
-
-_KINDS: dict[str, tuple[type, ...]] = {
+_KINDS: dict[str, tuple[type, ...]] = {  # of what is read of a stamp; the rest is for people
     **{"title": (str,), "number": (int, str), "code": (str,), "seconds": (int, float)},
     **{"command": (list,), "configs": (list,), "inputs": (list,), "outputs": (dict,)},
 }
-"""What stands in a stamp, by its type; the rest is for people."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Paths of one task's stamp, record of the attempt, and log."""
+    """Paths of one task's stamp, record of the attempt, log, and outputs."""
 
     stamp: Path
     attempt: Path
     log: Path
+    outputs: tuple[Path, ...]
+
+    @property
+    def before(self) -> Path:
+        """The folder of earlier outputs during an attempt."""
+        return self.stamp.with_suffix(".before")
+
+    @property
+    def partial(self) -> Path:
+        """The folder of a failed attempt's outputs."""
+        return self.stamp.with_suffix(".partial")
 
 
 @dataclass(frozen=True)
@@ -50,9 +56,9 @@ class State:
     """State of a task's outputs before it runs.
 
     Attributes:
-        fresh: they are there, whole, and what the command and the inputs of now would give.
+        fresh: they are whole, and from this command and these inputs.
         reasons: why not; empty where ``fresh``.
-        brought: they are there, but no stage has written them: somebody put them there.
+        brought: they are there, and no stage has written them.
     """
 
     fresh: bool
@@ -69,30 +75,28 @@ def places(stage: Stage, task: Task, work_dir: Path) -> Places:
         log = folder / "log" / f"{name}.log"
     else:
         first = next(i for i, part in enumerate(parts) if "JOB" in part)
-        # A folder that holds the outputs of an array is read as a whole: stamps stand outside of
-        # it.
+        # A folder with the outputs of an array is read as a whole: stamps stand outside of it.
         depth = max(first - 1, 0) if first == len(parts) - 1 else first
         folder, name = work_dir.joinpath(*parts[:depth]), ".".join(parts[depth:])
         stem = folder / ".stages" / name / str(task.job)
         log = folder / "log" / name / f"{task.job}.log"
-    return Places(
-        stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".attempt.json"), log
-    )
+    attempt = stem.with_name(f"{stem.name}.attempt.json")
+    outputs = tuple(work_dir / output for output in task.outputs)
+    return Places(stem.with_name(f"{stem.name}.json"), attempt, log, outputs)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """An attempt, or what is there of a stamp; None where there is none, or one that is damaged."""
+    """An attempt, or a stamp of any form; None where it is absent or damaged."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    return (
-        record if isinstance(record, dict) and isinstance(record.get("fingerprint"), str) else None
-    )
+    is_record = isinstance(record, dict) and isinstance(record.get("fingerprint"), str)
+    return record if is_record else None
 
 
 def read_stamp(path: Path) -> dict[str, Any] | None:
-    """A stamp with all that is read of it; None where there is none, or one that is damaged."""
+    """A stamp with all that is read of it; None where it is absent or damaged."""
     record = read_record(path)
     if record is None or not record.get("outputs") or "command" not in record:
         return None
@@ -102,11 +106,7 @@ def read_stamp(path: Path) -> dict[str, Any] | None:
     pairs = [*stamp["configs"], *stamp["inputs"]]
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         return None
-    words = [
-        *stamp["outputs"].values(),
-        *stamp["command"],
-        *(word for pair in pairs for word in pair),
-    ]
+    words = [*stamp["outputs"].values(), *stamp["command"], *(w for pair in pairs for w in pair)]
     return stamp if all(isinstance(word, str) for word in words) else None
 
 
@@ -124,19 +124,21 @@ def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> Stat
     reasons = [f"{path} is not there" for path in missing]
     if not is_same(stamp, now):
         reasons += _differences(stamp, now) or ["its record has another format"]
-    if set(stamp["outputs"]) != set(task.outputs):  # of one that is not named no change would show
+    if set(stamp["outputs"]) != set(task.outputs):  # a change of an unnamed one would not show
         reasons.append("its record names other outputs")
-    for path, digest in stamp["outputs"].items():
-        if path not in missing and cache.digest(path) != digest:
-            reasons.append(f"{path} was changed after it was written")
+    reasons += [
+        f"{path} was changed after it was written"
+        for path, digest in stamp["outputs"].items()
+        if path not in missing and cache.digest(path) != digest
+    ]
     return State(not reasons, tuple(reasons))
 
 
 def is_same(record: Mapping[str, Any], now: Fingerprint, *, with_inputs: bool = True) -> bool:
-    """Whether a stamp, or an attempt, was made from what ``now`` says, under whatever names.
+    """Whether a stamp or an attempt is of ``now``, under whatever names.
 
     Args:
-        with_inputs: compare what was read, besides the command and the configuration.
+        with_inputs: compare the inputs, besides the command and the configuration.
     """
     if record["fingerprint"] == now.digest:
         return True
@@ -150,102 +152,71 @@ def is_same(record: Mapping[str, Any], now: Fingerprint, *, with_inputs: bool = 
 
 
 def finished_release(where: Places, task: Task, work_dir: Path) -> dict[str, Any] | None:
-    """The stamp of a private release that has ended well and stands in a task's place; None without
-    one.
-
-    What it spent is spent: making it again needs the user's word.
-    """
+    """The stamp of a task's finished private release; None without one."""
     privacy = values_of(task.argv, "--out-privacy")
     if not privacy or not (work_dir / privacy[0]).exists() or where.attempt.exists():
         return None
     return read_stamp(where.stamp)
 
 
-def begin(
-    where: Places, task: Task, now: Fingerprint, *, launcher: str, forced: bool, work_dir: Path
-) -> None:
-    """Make the outputs of a task ready for a new attempt and record it.
+def begin(where: Places, now: Fingerprint, *, launcher: str, forced: bool) -> None:
+    """Prepare the outputs of a task for a new attempt and record it.
 
-    An attempt with the same fingerprint is continued from whatever it has left. Outputs of any
-    other are kept aside until this one has ended well: :func:`give_up` puts them back. A kill
-    between any two steps of this is made good by the next run.
+    An attempt with the same fingerprint is continued. Other outputs are kept aside until this one
+    has ended well; :func:`give_up` puts them back. The next run repairs a kill between any steps.
 
     Raises:
-        DataError: something stands in an output's place that no stage wrote, and ``forced`` is not
-            set.
+        DataError: no stage wrote what stands in an output's place, and ``forced`` is not set.
     """
     attempt = read_record(where.attempt)
-    remove_temporaries(where.stamp)
-    remove_temporaries(where.attempt)
-    outputs = [work_dir / output for output in task.outputs]
-    for output in outputs:
-        remove_temporaries(output)
-    before, partial = _shelves(where)
+    for path in (where.stamp, where.attempt, *where.outputs):
+        remove_temporaries(path)
     if attempt is None:
-        _unshelve(outputs, before)  # killed while they were being moved there
+        _unshelve(where, where.before)  # killed while they were being moved there
     if attempt is not None and attempt["fingerprint"] == now.digest and not forced:
-        if partial.exists():
-            _shelve(outputs, before)
-            _unshelve(outputs, partial)
+        if where.partial.exists():
+            _shelve(where, where.before)
+            _unshelve(where, where.partial)
     else:
         if attempt is None and not where.stamp.exists() and not forced:
-            _refuse_brought(outputs)
-        if attempt is not None and (_holds_any(before) or not partial.exists()):
-            for output in outputs:  # what another attempt has left
+            _refuse_brought(where)
+        if attempt is not None and (_holds_any(where.before) or not where.partial.exists()):
+            for output in where.outputs:  # left by another attempt
                 remove_tree(output)
         where.attempt.unlink(missing_ok=True)
-        _unshelve(outputs, before)
-        remove_tree(partial)
-        _shelve(outputs, before)
+        _unshelve(where, where.before)
+        remove_tree(where.partial)
+        _shelve(where, where.before)
     where.log.parent.mkdir(parents=True, exist_ok=True)
-    outputs[0].parent.mkdir(parents=True, exist_ok=True)
-    write_json(
-        where.attempt,
-        {
-            "fingerprint": now.digest,
-            "launcher": launcher,
-            "begun": _now(),
-            "host": socket.gethostname(),
-        },
-    )
+    where.outputs[0].parent.mkdir(parents=True, exist_ok=True)
+    record = {"fingerprint": now.digest, "launcher": launcher, "begun": _now()}
+    write_json(where.attempt, {**record, "host": socket.gethostname()})
 
 
-def _refuse_brought(outputs: Sequence[Path]) -> None:
-    for path in outputs:
-        if os.path.lexists(path):
-            raise DataError(
-                path,
-                "nothing, or what this stage wrote earlier",
-                "something that no stage has written",
-                "move it away, or replace it with --force true",
-            )
-
-
-def _shelves(where: Places) -> tuple[Path, Path]:
-    """Return the folders of earlier outputs during an attempt, and of a failed attempt's
-    outputs.
-    """
-    return where.stamp.with_suffix(".before"), where.stamp.with_suffix(".partial")
+def _refuse_brought(where: Places) -> None:
+    expected, found = "what this stage wrote earlier", "something that no stage has written"
+    for path in filter(os.path.lexists, where.outputs):
+        raise DataError(path, expected, found, "move it away, or replace it with --force true")
 
 
 def _holds_any(shelf: Path) -> bool:
     return shelf.exists() and any(shelf.iterdir())
 
 
-def _shelve(outputs: Sequence[Path], shelf: Path) -> None:
-    for number, output in enumerate(outputs):
-        # Where its place is taken, a run was killed when it had just exchanged the two.
+def _shelve(where: Places, shelf: Path) -> None:
+    for number, output in enumerate(where.outputs):
+        # If its place is taken, a run was killed just after it had exchanged the two.
         if os.path.lexists(output) and not os.path.lexists(shelf / str(number)):
             shelf.mkdir(parents=True, exist_ok=True)
             output.rename(shelf / str(number))
 
 
-def _unshelve(outputs: Sequence[Path], shelf: Path) -> None:
+def _unshelve(where: Places, shelf: Path) -> None:
     if shelf.exists():
-        for number, output in enumerate(outputs):
+        for number, output in enumerate(where.outputs):
             if os.path.lexists(shelf / str(number)):
                 (shelf / str(number)).rename(output)
-        remove_tree(shelf)  # what is left is no output of the task any more
+        remove_tree(shelf)  # outputs that the task no longer has
 
 
 def end(
@@ -257,14 +228,9 @@ def end(
         DataError: it did not write all of its outputs.
     """
     outputs = {path: cache.digest(path) for path in task.outputs}
-    for path, digest in outputs.items():
-        if digest is None:
-            raise DataError(
-                f"{stage.label}",
-                f"the output {path}",
-                "nothing, though it ended well",
-                f"see {where.log}",
-            )
+    if absent := [path for path, digest in outputs.items() if digest is None]:
+        found = "nothing, though it ended well"
+        raise DataError(stage.label, f"the output {absent[0]}", found, f"see {where.log}")
     record = {
         "fingerprint": now.digest,
         "code": code_version(),
@@ -281,60 +247,44 @@ def end(
     write_json(where.stamp, record)
 
 
-def give_up(where: Places, task: Task, work_dir: Path) -> None:
-    """After a failure: put earlier outputs back; what the attempt has left waits to be
-    continued.
-    """
-    outputs = [work_dir / output for output in task.outputs]
-    before, partial = _shelves(where)
-    left_something = any(os.path.lexists(output) for output in outputs)
-    if before.exists():
-        _shelve(outputs, partial)
-        _unshelve(outputs, before)
+def give_up(where: Places) -> None:
+    """After a failure: put earlier outputs back, and keep the attempt's to continue it."""
+    left_something = any(map(os.path.lexists, where.outputs))
+    if where.before.exists():
+        _shelve(where, where.partial)
+        _unshelve(where, where.before)
     if not left_something:
         where.attempt.unlink(missing_ok=True)
 
 
-def take_back(where: Places, task: Task, now: Fingerprint, work_dir: Path) -> None:
-    """Put back what a killed attempt at something else had moved aside, where just that is asked
-    for now.
+def take_back(where: Places, now: Fingerprint) -> None:
+    """Put back the outputs of ``now`` that a killed attempt at others had moved aside.
 
-    What the attempt has left waits, as after a failure. One of Slurm may still be at work: it is
-    left alone.
+    The attempt's are kept, as after a failure. One of Slurm may still be at work: it is left alone.
     """
     stamp, attempt = read_stamp(where.stamp), read_record(where.attempt)
-    before, _ = _shelves(where)
-    if stamp is None or not is_same(stamp, now) or not _holds_any(before):
+    if stamp is None or not is_same(stamp, now) or not _holds_any(where.before):
         return
-    if attempt is None:
-        # Killed while they were being moved there.
-        _unshelve([work_dir / output for output in task.outputs], before)
+    if attempt is None:  # killed while they were being moved there
+        _unshelve(where, where.before)
     elif attempt["fingerprint"] != now.digest and attempt.get("launcher") != "slurm":
-        give_up(where, task, work_dir)
+        give_up(where)
 
 
-def tidy(where: Places, task: Task, work_dir: Path) -> None:
-    """After a stamp was written: remove what was moved aside, and last the record of the attempt.
-
-    A run that is killed before the end of this is made good by the next one.
-    """
+def tidy(where: Places) -> None:
+    """After a stamp was written: remove what was moved aside, and last the attempt's record."""
     if where.attempt.exists():
-        for output in task.outputs:
-            remove_temporaries(work_dir / output)
-        for shelf in _shelves(where):
+        for output in where.outputs:
+            remove_temporaries(output)
+        for shelf in (where.before, where.partial):
             remove_tree(shelf)
         where.attempt.unlink()
 
 
 def remove_surplus(stage: Stage, work_dir: Path) -> list[str]:
-    """Remove what jobs beyond the array of now have left (an array of eight that has become one of
-    four).
+    """Remove the outputs of jobs beyond the array's size, which has shrunk, and return their paths.
 
-    A later stage that reads the whole folder would read them too. Only outputs that a stamp names
-    go.
-
-    Returns:
-        The outputs that were removed.
+    A later stage that reads the whole folder would read them too.
     """
     if not stage.is_array:
         return []
@@ -354,14 +304,15 @@ def remove_surplus(stage: Stage, work_dir: Path) -> list[str]:
 
 
 def remove_temporaries(output: Path) -> None:
-    """Remove what killed verbs have left of ``fileio.atomic_path``, beside and inside an output."""
+    """Remove temporaries of ``fileio.atomic_path`` that kills left, beside and inside an output."""
     if output.parent.is_dir():
         for path in output.parent.glob(f".*.{output.name}"):
             if _TEMPORARY.fullmatch(path.name) and path.name[14:] == output.name:
                 remove_tree(path)
     if output.is_dir() and not output.is_symlink():
-        for path in [path for path in output.rglob(".*") if _TEMPORARY.fullmatch(path.name)]:
-            remove_tree(path)
+        for path in [*output.rglob(".*")]:
+            if _TEMPORARY.fullmatch(path.name):
+                remove_tree(path)
 
 
 def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
@@ -369,31 +320,22 @@ def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
     old, new = canonical(stamp.get("command") or [""]), canonical(now.command)
     if old != new:
         gone, come = [w for w in old if w not in new], [w for w in new if w not in old]
-        differences.append(
-            f"the command changed: {' '.join(gone) or '(nothing)'} ->"
-            f" {' '.join(come) or '(nothing)'}"
-        )
-    before = {path: digest for path, digest in stamp.get("configs", [])}
-    after = dict(now.configs)
+        changed = (" ".join(words) or "(nothing)" for words in (gone, come))
+        differences.append(f"the command changed: {' -> '.join(changed)}")
+    before, after = dict(stamp.get("configs", [])), dict(now.configs)
     if [digest for _, digest in stamp.get("configs", [])] != [digest for _, digest in now.configs]:
-        names = [path for path in {**before, **after} if before.get(path) != after.get(path)]
         differences += [
-            (
-                f"{path} {'is no longer' if path not in after else 'is now'} among its --config"
-                " files"
-                if (path in before) != (path in after)
-                else f"{path} changed"
-            )
-            for path in names
+            f"{path} changed"
+            if path in before and path in after
+            else f"{path} is {'now' if path in after else 'no longer'} among its --config files"
+            for path in {**before, **after}
+            if before.get(path) != after.get(path)
         ] or ["the order of its --config files changed"]
-    before = {path: digest for path, digest in stamp.get("inputs", [])}
-    differences += [
-        f"{path} changed"
-        for path, digest in now.inputs
-        if path in before and before[path] != digest
-    ]
-    differences += [f"{path} is now read" for path, _ in now.inputs if path not in before]
-    differences += [f"{path} is no longer read" for path in before if path not in dict(now.inputs)]
+    before, after = dict(stamp.get("inputs", [])), dict(now.inputs)
+    both = [path for path in after if path in before]
+    differences += [f"{path} changed" for path in both if before[path] != after[path]]
+    differences += [f"{path} is now read" for path in after if path not in before]
+    differences += [f"{path} is no longer read" for path in before if path not in after]
     return [reason.replace(REPOSITORY, "") for reason in differences]
 
 

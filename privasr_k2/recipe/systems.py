@@ -1,14 +1,13 @@
-"""Systems of a recipe: each is declared once, and reports read the declaration.
+"""Systems of a recipe, which reports read from ``systems.jsonl`` in its experiment folder.
 
-A recipe declares a system with its facts (:meth:`privasr_k2.recipe.declare.Recipe.system`). The
-stages write into the system's folder. ``systems.jsonl`` in the recipe's experiment folder holds one
-declaration a line. Nothing is parsed from the name of a folder.
+:meth:`privasr_k2.recipe.declare.Recipe.system` declares them. No name of a folder is parsed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,19 +25,16 @@ class System:
 
     Attributes:
         name: unique within the recipe, ``ctc/gnmax_15_8``; a key, never parsed.
-        label: how tables name it.
-        method: what made it: ``public``, ``not_private``, ``pate``, ``dpsgd``, ``fedlm``, ``fmp``,
-            ...
+        label: its name in tables.
+        method: ``public``, ``not_private``, ``pate``, ``dpsgd``, ``fedlm``, ``fmp``, ...
         folder: where its stages write, relative to the work folder.
-        facts: what tables select and show: model, mechanism, teachers, the epsilon asked for, ...
-            An infinite epsilon is the string ``inf``.
+        facts: values that tables select and show; an infinite epsilon is the string ``inf``.
         compare_with: names of the systems that it is tested against.
-        public: name of the system of public data alone; empty where there is none.
-        not_private: name of the same method without protection; empty where there is none.
-        protects: what its guarantee covers, in words; empty where it claims none.
+        public: name of the system of public data alone, or empty.
+        not_private: name of the same method without protection, or empty.
+        protects: what its guarantee covers, in words; empty without a guarantee.
         headline: whether the first table of the page shows it.
-        artifacts: what its stages write, by kind (``score_test``, ``privacy``, ``labels``,
-            ``audit``, ...), relative to the work folder.
+        artifacts: paths in the work folder by kind: ``score_test``, ``privacy``, ``audit``, ...
     """
 
     name: str
@@ -66,41 +62,28 @@ def read_systems(path: Path) -> tuple[System, ...]:
     """The systems of a recipe, in the order of their declaration.
 
     Raises:
-        DataError: a line that is no system, a name that stands twice, or a comparison with an
-            unknown system.
+        DataError: a line that is no system, a name twice, or a comparison with an unknown system.
     """
+    way_out = "run the recipe again"
     systems: dict[str, System] = {}
     for number, line in read_lines(path):
-        system = _system(f"{path}:{number}", line)
+        place = f"{path}:{number}"
+        try:
+            values = json.loads(line)
+            system = System(**{**values, "compare_with": tuple(values["compare_with"])})
+        except (ValueError, TypeError, KeyError) as error:
+            expected = "a system as a recipe declares it"
+            raise DataError(place, expected, repr(error), way_out) from error
         if system.name in systems:
-            raise DataError(
-                f"{path}:{number}", "each name once", system.name, "run the recipe again"
-            )
+            raise DataError(place, "each name once", system.name, way_out)
         systems[system.name] = system
     for system in systems.values():
         for other in (*system.compare_with, *filter(None, (system.public, system.not_private))):
             if other not in systems:
-                raise DataError(
-                    path, "declared systems to compare with", other, "run the recipe again"
-                )
+                raise DataError(path, "declared systems to compare with", other, way_out)
     return tuple(systems.values())
 
 
 def _plain(system: System) -> dict[str, Any]:
-    values = dataclasses.asdict(system)
-    values["facts"] = {key: _finite(value) for key, value in system.facts.items()}
-    return values
-
-
-def _finite(value: Fact) -> Fact:
-    return "inf" if isinstance(value, float) and value == float("inf") else value
-
-
-def _system(place: str, line: str) -> System:
-    try:
-        values = json.loads(line)
-        return System(**{**values, "compare_with": tuple(values["compare_with"])})
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(
-            place, "a system as a recipe declares it", repr(error), "run the recipe again"
-        ) from error
+    facts = {key: "inf" if value == math.inf else value for key, value in system.facts.items()}
+    return {**dataclasses.asdict(system), "facts": facts}

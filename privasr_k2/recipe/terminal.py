@@ -1,4 +1,4 @@
-"""Standard output of a run: whole lines and, where it is a terminal, one that is written over."""
+"""Standard output of a run: whole lines and, on a terminal, a live line below them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ _SECONDS = 0.5  # between two states of the live line
 
 
 class Terminal:
-    """Prints lines, and keeps the live line below them.
-
-    Attributes:
-        is_live: standard output is a terminal that can write over a line.
-    """
+    """Prints lines above a live line, which ``is_live`` terminals have."""
 
     def __init__(self) -> None:
         self.is_live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -28,7 +24,7 @@ class Terminal:
         print(text, flush=True)
 
     def show(self, text: Callable[[], str]) -> None:
-        """Show the live line anew, at most twice a second; nothing where there is none."""
+        """Show the live line anew, at most twice a second."""
         now = time.monotonic()
         if not self.is_live or (self._shown_at is not None and now - self._shown_at < _SECONDS):
             return

@@ -1,12 +1,9 @@
 """Verbs in forked children of a process that has their libraries loaded.
 
-A process that imports torch, k2 and lhotse spends a second of processor time on that, and 0.4 s on
-its end. :class:`WarmServer` starts ``python -m privasr_k2.recipe.warm``, which forks a child for
-each verb. Before it forks, it imports what earlier children had to import. The first verb costs
-what it costs alone, and no library is imported that no verb has asked for.
-
-The server never computes: a fork is safe only where no thread pool is at work. Libraries read the
-numbers of threads when they are loaded, so that each such setting has a server of its own.
+Importing torch, k2 and lhotse takes a second. :class:`WarmServer` starts a process that forks a
+child for each verb, after it has imported what earlier children had to import. It never computes,
+as a fork is safe only where no thread pool is at work. Libraries read the number of threads when
+they are loaded: each such setting has a server of its own.
 """
 
 from __future__ import annotations
@@ -32,8 +29,7 @@ from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 _VERBS = "privasr_k2.bin."
-#: Libraries that the server may import, besides our own modules: slow ones, whose import starts no
-#: thread and looks for no GPU (``tests/unit/recipe/test_warm.py`` holds it).
+#: Slow libraries that the server may import: their import starts no thread and looks for no GPU.
 LIBRARIES = (
     *("numpy", "omegaconf", "safetensors.numpy", "soundfile", "sentencepiece", "rapidfuzz"),
     *("scipy.special", "scipy.sparse", "scipy.signal", "scipy.optimize", "scipy.stats"),
@@ -43,11 +39,11 @@ LIBRARIES = (
 
 
 class WarmProcess:
-    """A verb at work in a child of a server: what the launcher uses of ``subprocess.Popen``.
+    """A verb in a child of a server, with the part of ``subprocess.Popen`` that is used.
 
     Attributes:
         pid: of the child, which leads a session of its own.
-        returncode: as Popen's; -9 where the server has died, and the kernel has killed the child.
+        returncode: as Popen's; -9 where the server has died and the kernel has killed the child.
     """
 
     def __init__(self, server: WarmServer, pid: int) -> None:
@@ -111,14 +107,13 @@ class WarmServer:
         """Run a module as ``python -m`` does, its output added to ``log``; None if it cannot.
 
         Args:
-            environment: what the child has besides the server's.
+            environment: added to the server's.
         """
-        request = {"module": module, "arguments": list(arguments), "log": str(log)}
+        request: dict[str, Any] = {"module": module, "arguments": list(arguments)}
+        request |= {"log": str(log), "environment": dict(environment)}
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(
-                json.dumps({**request, "environment": dict(environment)}).encode() + b"\n"
-            )
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
         except BrokenPipeError:
             return None
         while not self._started and not self._gone:
@@ -181,12 +176,12 @@ def _prctl(option: int, value: Any) -> None:
 def _serve() -> NoReturn:
     """Fork a child for each request, a line of JSON; reply [pid, null], then [pid, exit code].
 
-    The reply is [null, null] where no child can be forked.
+    The reply is [null, null] if no child can be forked.
     """
     requests, replies = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
-    os.dup2(2, 1)  # what a library prints is no reply
+    os.dup2(2, 1)  # the output of libraries is no reply
     wake, woken = os.pipe()  # written to when a child ends
     learned, learn = os.pipe()  # names of modules, from children
     for descriptor in (wake, woken, learned, learn):
@@ -237,13 +232,13 @@ def _names(learned: int) -> list[str]:
 
 
 def _import(names: Sequence[str]) -> None:
-    """Import what there is; a child that needs one that fails will say so in its own log."""
+    """Import the modules that can be; a child that needs another says so in its log."""
     for name in names:
         if name not in sys.modules:
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
     gc.collect()
-    gc.freeze()  # children neither look through these objects again nor copy their pages
+    gc.freeze()  # children neither trace these objects nor copy their pages
 
 
 def holds_gpu(descriptors: Path = Path("/proc/self/fd")) -> bool:
@@ -300,7 +295,7 @@ def _seed() -> None:
 
 
 def _exit_code(value: object) -> int:
-    """Return the exit code of ``sys.exit(value)``.
+    """The exit code of ``sys.exit(value)``.
 
     >>> _exit_code(None), _exit_code(2), _exit_code(-1)
     (0, 2, 255)
@@ -318,7 +313,7 @@ def is_taught(name: str) -> bool:
 
 
 def _teach(before: set[str], learn: int) -> None:
-    """Name the server what this child had to import, in one write, which a pipe keeps whole."""
+    """Tell the server what this child had to import, in one write, which a pipe keeps whole."""
     names = [name for name in sys.modules if name not in before and is_taught(name)]
     text = "".join(name + "\n" for name in names)[: select.PIPE_BUF]
     with contextlib.suppress(BlockingIOError):
@@ -330,11 +325,7 @@ if __name__ == "__main__":
 
 
 def is_exact() -> bool:
-    """Whether a forked child computes bit for bit what a new process does.
-
-    With torch 2.13 a product of matrices differed in its last bits. Its stages therefore start
-    cold.
-    """
+    """Whether a forked child computes bit for bit what a new process does: not with torch 2.13."""
     try:
         return importlib.metadata.version("torch").startswith("1.")
     except importlib.metadata.PackageNotFoundError:

@@ -21,9 +21,8 @@ class Wiring:
         written: paths that the runner itself writes before the first stage.
 
     Raises:
-        ConfigError: two stages write one path or one inside the other; a stage writes outside the
-            work folder, reads what it writes itself or what a later stage writes; a verb that does
-            not exist.
+        ConfigError: outputs that overlap or lie outside the work folder; an input that the stage
+            itself or a later one writes; an unknown verb.
         DataError: an input that does not exist and that no stage writes.
     """
 
@@ -47,48 +46,31 @@ class Wiring:
     def writers_of(self, path: str) -> list[Stage]:
         """The stages that write ``path``, a folder that holds it, or something in it; in order."""
         above = [self._writers[p] for p in _with_parents(path) if p in self._writers]
-        return sorted(
-            {s.index: s for s in (*above, *self._below[path].values())}.values(),
-            key=lambda s: s.index,
-        )
+        stages = {stage.index: stage for stage in (*above, *self._below[path].values())}
+        return [stages[index] for index in sorted(stages)]
 
     def needs(self, stage: Stage) -> list[tuple[str, Stage]]:
-        """The paths that ``stage`` reads and other stages write, each with its writer; no pair
-        twice.
-        """
+        """The paths that ``stage`` reads and other stages write, each with its writer."""
         reads = dict.fromkeys(path for task in stage.tasks for path in reads_of(task))
         return [(path, writer) for path in reads for writer in self.writers_of(path)]
 
     def hashed_raws(self, task: Task) -> list[str]:
-        """The ``--raw-*`` paths that count as inputs after all: single files, and what a stage
-        writes.
-        """
-        return [
-            path
-            for path in task.raws
-            if self.writers_of(path) or not (self._work_dir / path).is_dir()
-        ]
+        """The ``--raw-*`` paths that count as inputs: single files, and outputs of stages."""
+        raws, folder = task.raws, self._work_dir
+        return [path for path in raws if self.writers_of(path) or not (folder / path).is_dir()]
 
     def _add_writer(self, stage: Stage, path: str) -> None:
         if os.path.isabs(path) or path == ".":
-            raise ConfigError(
-                stage.label, "outputs inside the work folder", path, "write below data/ or exp/"
-            )
+            way_out = "write below data/ or exp/"
+            raise ConfigError(stage.label, "outputs inside the work folder", path, way_out)
         inside = next((p for p in _with_parents(path) if p in self._writers), None)
-        clash = (
-            self._writers[inside]
-            if inside is not None
-            else next(iter(self._below[path].values()), None)
-        )
+        clash = self._writers.get(inside or "") or next(iter(self._below[path].values()), None)
         if clash is not None:
-            what = f"{path}, which {clash.label} writes as well"
+            found = f"{path}, which {clash.label} writes as well"
             if inside != path:
-                what = (
-                    f"{path}, where one of the two lies inside the other's output ({clash.label})"
-                )
-            raise ConfigError(
-                stage.label, "outputs of its own", what, "give each stage a path of its own"
-            )
+                found = f"{path}, which overlaps with an output of {clash.label}"
+            way_out = "give each stage a path of its own"
+            raise ConfigError(stage.label, "outputs of its own", found, way_out)
         self._writers[path] = stage
         for parent in list(_with_parents(path))[1:]:
             self._below[parent][stage.index] = stage
@@ -98,30 +80,20 @@ class Wiring:
         late = next((writer for writer in writers if writer.index >= stage.index), None)
         if late is not None:
             whose = "itself" if late is stage else f"the later {late.label}"
-            raise ConfigError(
-                stage.label,
-                "inputs that earlier stages write",
-                f"{path}, which {whose} writes",
-                "reorder the stages",
+            expected, found = "inputs that earlier stages write", f"{path}, which {whose} writes"
+            raise ConfigError(stage.label, expected, found, "reorder the stages")
+        is_there = path in self._written or (self._work_dir / split(path)[0]).exists()
+        if not writers and not is_there:
+            start = "" if os.path.isabs(path) else f" (it starts from {self._work_dir})"
+            is_raw = any(path in task.raws for task in stage.tasks)
+            other = (
+                "; --corpus-dir names a corpus"
+                if is_raw
+                else ", or declare the stage that writes it"
             )
-        if (
-            not writers
-            and path not in self._written
-            and not (self._work_dir / split(path)[0]).exists()
-        ):
-            way_out = "correct the path"
-            if not os.path.isabs(path):
-                way_out += f" (it starts from {self._work_dir})"
-            if any(path in task.raws for task in stage.tasks):
-                way_out += "; --corpus-dir names a corpus"
-            else:
-                way_out += ", or declare the stage that writes it"
-            raise DataError(
-                stage.label,
-                f"{path}, which no earlier stage writes",
-                "nothing there",
-                way_out,
-            )
+            expected = f"{path}, which no earlier stage writes"
+            way_out = f"correct the path{start}{other}"
+            raise DataError(stage.label, expected, "nothing there", way_out)
 
 
 def reads_of(task: Task) -> tuple[str, ...]:

@@ -1,6 +1,4 @@
-"""The table "Beside the papers": published figures and those of committed results, in one block of
-a page.
-"""
+"""The table "Beside the papers": published figures and those of committed results."""
 
 from __future__ import annotations
 
@@ -14,17 +12,16 @@ from privasr_k2.report.results import Row
 from privasr_k2.report.tables import Cell, Index, Table, change_of, markdown_table
 
 START, END = "<!-- beside the papers: made by report --out-beside -->", "<!-- end -->"
-_METRICS = ("wer", "per", "ppl")
+_METRICS, _KINDS = ("wer", "per", "ppl"), ("score_test", "perplexity", "run")
 _COLUMNS = (
-    ("paper", True), ("system", True), ("corpus", True), ("figure", True), ("there", False), ("here", False),
-    ("interval", False), ("change %", False), ("p (Holm)", False), ("epsilon", False), ("unit", True),
-)  # fmt: skip
+    *((title, True) for title in ("paper", "system", "corpus", "figure")),
+    *((title, False) for title in ("there", "here", "interval", "change %", "p (Holm)", "epsilon")),
+    ("unit", True),
+)
 
 
 def beside_papers(results: Iterable[tuple[Layout, Sequence[Row]]]) -> str:
-    """The block, markers included: a row for each figure that a paper has, and for each headline
-    system.
-    """
+    """The block with its markers: a row for each published figure and each headline system."""
     rows = [row for layout, of in results for row in _rows(layout, of)]
     table = "No results are committed.\n"
     if rows:
@@ -36,11 +33,7 @@ def _rows(layout: Layout, rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
     index = Index(rows)
     for of_system in index.of_system.values():
         for row in of_system:
-            if (
-                row.metric not in _METRICS
-                or row.item
-                or row.kind not in ("score_test", "perplexity", "run")
-            ):
+            if row.metric not in _METRICS or row.item or row.kind not in _KINDS:
                 continue
             published = layout.published_for(row, row.metric)
             if published is None and not row.headline:
@@ -51,11 +44,18 @@ def _rows(layout: Layout, rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
             change = NOTHING if relative is None else f"{relative:+.2f}"
             where = f"{row.corpus}, {row.part}" if row.part else row.corpus
             texts = (
-                layout.paper or NOTHING, row.label, where, title_of(row.metric), str(published or NOTHING),
-                text_of(row.metric, row.value), interval_text(row.metric, row.low, row.high), change,
-                NOTHING if test is None else p_text(test.p_holm), text_of("epsilon", row.epsilon),
+                layout.paper or NOTHING,
+                row.label,
+                where,
+                title_of(row.metric),
+                str(published or NOTHING),
+                text_of(row.metric, row.value),
+                interval_text(row.metric, row.low, row.high),
+                change,
+                NOTHING if test is None else p_text(test.p_holm),
+                text_of("epsilon", row.epsilon),
                 row.unit or NOTHING,
-            )  # fmt: skip
+            )
             yield tuple(Cell(text) for text in texts)
 
 
@@ -68,7 +68,6 @@ def with_block(text: str, block: str, place: Path) -> str:
     before, start, rest = text.partition(f"{START}\n")
     _, end, after = rest.partition(f"{END}\n")
     if not start or not end:
-        raise DataError(
-            place, f"the lines {START} and {END}", "none", "write both around the table"
-        )
+        expected = f"the lines {START} and {END}"
+        raise DataError(place, expected, "none", "write both around the table")
     return before + block + after

@@ -16,9 +16,8 @@ from privasr_k2.report.tables import report_text
 from privasr_k2.scoring.corpus_info import CorpusInfo
 
 _COLUMNS = (
-    "part", "label", "words", "wer", "wer interval", "errors", "insertions", "deletions", "substitutions",
-    "cer",
-)  # fmt: skip
+    "part, label, words, wer, wer interval, errors, insertions, deletions, substitutions, cer"
+)
 
 
 def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
@@ -35,23 +34,28 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         raise DataError("--in-scores", "two or more folders that score wrote", found, "name more")
     names = system_names(folders)
     systems = tuple(
-        System(
-            name,
-            name,
-            "system",
-            str(folder),
-            {},
-            tuple(names[:n]),
-            artifacts={"score_test": str(folder)},
-        )
-        for n, (name, folder) in enumerate(zip(names, folders, strict=True))
+        System(name, name, "system", path, {}, tuple(names[:n]), artifacts={"score_test": path})
+        for n, (name, path) in enumerate(zip(names, map(str, folders), strict=True))
     )
+    table = {"title": "Systems", "kinds": ["score_test"], "columns": _COLUMNS.split(", ")}
     values = {
-        "recipe": "compare", "paper": "", "title": "Systems compared", "command": "", "num_replicates": 1,
-        "confidence": 0.95, "seed": 1, "phones": False, "cmudict": "none", "g2p": "none", "tests": ["wer"],
-        "facts": {}, "figures": [], "published": [], "notes": [],
-        "tables": [{"title": "Systems", "kinds": ["score_test"], "columns": list(_COLUMNS)}],
-    }  # fmt: skip
+        "recipe": "compare",
+        "paper": "",
+        "title": "Systems compared",
+        "command": "",
+        "num_replicates": 1,
+        "confidence": 0.95,
+        "seed": 1,
+        "phones": False,
+        "cmudict": "none",
+        "g2p": "none",
+        "tests": ["wer"],
+        "facts": {},
+        "tables": [table],
+        "figures": [],
+        "published": [],
+        "notes": [],
+    }
     layout = config.from_values(Layout, values, "compare")
     origin = Origin("compare", "", corpus, lambda path: "", None)
     rows = collect(systems, origin, Context(systems, 1, 0.5, 1, ("wer",)))

@@ -60,15 +60,13 @@ def plots_of(layout: Layout, rows: Sequence[Row]) -> list[tuple[str, Plot]]:
 
 def _plots(spec: FigureLayout, layout: Layout, index: Index) -> dict[str, Plot]:
     plots: dict[str, Plot] = {}
+    metrics = (spec.y, "per") if spec.y == "wer" else (spec.y,)
     for rows in index.of_system.values():
         row = rows[0]
         if not fits(row, spec.where):
             continue
         for y in rows:
-            if y.kind not in spec.kinds or y.metric not in (
-                spec.y,
-                "per" if spec.y == "wer" else spec.y,
-            ):
+            if y.kind not in spec.kinds or y.metric not in metrics:
                 continue
             x = _x(spec, y, index)
             if x is None or not isinstance(y.value, (int, float)) or not math.isfinite(x):
@@ -76,9 +74,8 @@ def _plots(spec: FigureLayout, layout: Layout, index: Index) -> dict[str, Plot]:
             title = f"{spec.title}{', ' if y.part else ''}{y.part}"
             xlabel = "round" if spec.x == "item" else _axis(spec.x, layout)
             plot = plots.setdefault(y.part, Plot(title, xlabel, title_of(y.metric)))
-            plot.lines.setdefault(_line(spec, layout, row), []).append(
-                Point(x, y.value, y.low, y.high)
-            )
+            points = plot.lines.setdefault(_line(spec, layout, row), [])
+            points.append(Point(x, y.value, y.low, y.high))
             if spec.levels:
                 add_levels(plot, index, row, y)
     for plot in plots.values():

@@ -55,6 +55,5 @@ def read(kind: str, path: str, context: Context) -> Reading:
         return reader(path, context)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         expected = f"an artifact of the kind {kind}"
-        raise DataError(
-            path, expected, repr(error), "run the stage that writes it again"
-        ) from error
+        found = repr(error)
+        raise DataError(path, expected, found, "run the stage that writes it again") from error

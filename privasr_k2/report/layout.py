@@ -49,15 +49,14 @@ class TableLayout:
     Attributes:
         title: above it.
         where: fact, ``method`` or ``system`` -> the value that rows must have, or a list of values;
-            ``null``: the system lacks the fact; ``any``: it has the fact.
+            ``null``: the system lacks the fact; ``any``: it has it.
         kinds: artifacts whose parts and items make its rows.
         items: whether its rows are items of parts, such as classes of names; else parts.
         columns: see the module.
         sort: columns to sort by; empty: systems as declared.
         split: a fact: one table for each of its values.
         notes: below it.
-        literal: rows as they are, such as those of a paper; then nothing else is given but the
-            title.
+        literal: rows as they are, such as those of a paper, in place of all but the title.
     """
 
     title: str
@@ -98,23 +97,19 @@ class FigureLayout:
 
 @dataclass(frozen=True)
 class Layout(Checked):
-    """A report; defaults stand in ``conf/common.yaml#report``, the rest in
-    ``conf/reports/<paper>.yaml``.
+    """A report, from ``conf/common.yaml#report`` and ``conf/reports/<paper>.yaml``.
 
     Attributes:
         recipe: its name.
         paper: whose figures are published beside its own, such as ``liu2021``; empty: none.
         title: of the report.
-        command: that made the results, for readers to repeat.
+        command: that made the results.
         num_replicates, confidence, seed: of intervals of perplexities.
-        phones, cmudict, g2p: whether words have a phone error rate, and where pronunciations are
-            from.
+        phones, cmudict, g2p: whether words have a phone error rate; sources of pronunciations.
         tests: metrics by which declared pairs are compared: ``wer``, ``ppl``, ``recall``.
         facts: fact -> its title, or ``{title: ..., labels: {value: label}}``.
-        tables, figures: mappings with the attributes of :class:`TableLayout` and
-            :class:`FigureLayout`.
-        published: mappings of ``where`` and the paper's figures, by metric; the first that fits
-            counts.
+        tables, figures: with the attributes of :class:`TableLayout` and :class:`FigureLayout`.
+        published: ``where`` and the paper's figures, by metric; the first that fits counts.
         notes: at the end.
     """
 
@@ -159,12 +154,9 @@ class Layout(Checked):
                 if figure[axis] != "item":
                     self._column(figure[axis])
             lists = {key: tuple(figure.get(key, ())) for key in ("kinds", "by")}
-            figures.append(
-                FigureLayout(
-                    figure["name"], figure["title"], figure.get("where", {}), x=figure["x"], y=figure["y"],
-                    levels=bool(figure.get("levels", True)), **lists,
-                )
-            )  # fmt: skip
+            names, axes = (figure["name"], figure["title"]), {"x": figure["x"], "y": figure["y"]}
+            where, levels = figure.get("where", {}), bool(figure.get("levels", True))
+            figures.append(FigureLayout(*names, where, **axes, levels=levels, **lists))
         return figures
 
     def published_for(self, row: Row, metric: str) -> float | str | None:
@@ -191,15 +183,15 @@ class Layout(Checked):
         keys = ("title", "where", "kinds", "items", "columns", "sort", "split", "notes", "literal")
         self._check_keys(told, keys, f"table {told.get('title')!r}")
         columns, sort = (
-            tuple(self._column(one) for one in told.get(key, ())) for key in ("columns", "sort")
+            tuple(self._column(column) for column in told.get(key, ()))
+            for key in ("columns", "sort")
         )
         if told.get("split") and told["split"] not in self.facts:
             self._wrong(f"split {told['split']}", "a name of facts")
         lists = {key: tuple(told.get(key, ())) for key in ("kinds", "notes", "literal")}
-        return TableLayout(
-            told["title"], told.get("where", {}), items=told.get("items", False), columns=columns, sort=sort,
-            split=told.get("split", ""), **lists,
-        )  # fmt: skip
+        lists |= {"columns": columns, "sort": sort}
+        where, items, split = told.get("where", {}), told.get("items", False), told.get("split", "")
+        return TableLayout(told["title"], where, items=items, split=split, **lists)
 
     def _column(self, told: Any) -> Column:
         text, title = next(iter(told.items())) if isinstance(told, Mapping) else (told, "")
@@ -232,16 +224,12 @@ class Layout(Checked):
             self._wrong(f"{place}: {', '.join(unknown)}", f"keys of {', '.join(known)}")
 
     def _wrong(self, found: str, expected: str) -> None:
-        raise ConfigError(
-            f"the layout of {self.recipe}", expected, found, "correct it in conf/reports"
-        )
+        place = f"the layout of {self.recipe}"
+        raise ConfigError(place, expected, found, "correct it in conf/reports")
 
 
 def fits(row: Row, where: Where) -> bool:
-    """Whether a row's system has these facts.
-
-    An infinite epsilon is written ``inf``.
-    """
+    """Whether a row's system has these facts; an infinite epsilon is written ``inf``."""
     return all(_has(_value(row, name), wanted) for name, wanted in where.items())
 
 
@@ -252,7 +240,7 @@ def _value(row: Row, name: str) -> Fact:
 def _has(value: Fact, wanted: Any) -> bool:
     if wanted == "any":
         return value is not None
-    return any(_equal(value, one) for one in (wanted if isinstance(wanted, list) else [wanted]))
+    return any(_equal(value, each) for each in (wanted if isinstance(wanted, list) else [wanted]))
 
 
 def _equal(value: Fact, wanted: Any) -> bool:

@@ -22,9 +22,8 @@ class Measure(NamedTuple):
         metric: a key of :data:`METRICS`.
         value: a number, or words; ``None`` where it is not defined.
         low, high: ends of its interval, in the unit of ``value``; ``None`` where there is none.
-        part: the part of the corpus; empty where the figure holds for all parts.
-        item: what it is of, where an artifact tells of several things: a class of names, an attack,
-            a round.
+        part: the part of the corpus; empty: all parts.
+        item: what it is of, where an artifact has several: a class of names, an attack, a round.
     """
 
     metric: str
@@ -92,8 +91,7 @@ class Context(NamedTuple):
     """Context of a reader beside its path.
 
     Attributes:
-        systems: all systems of the recipe: items that are paths or names of systems are shown by
-            their label.
+        systems: all systems of the recipe, whose labels stand for their paths and names.
         num_replicates, confidence, seed: of intervals that are computed here.
         tests: metrics by which declared pairs are compared.
     """
@@ -105,89 +103,91 @@ class Context(NamedTuple):
     tests: tuple[str, ...]
 
     def label_of(self, name: str) -> str:
-        """The label of the system whose name this is, or in whose folder it lies; else the name
-        itself.
-        """
+        """The label of the system of this name, or with this path in its folder; else the name."""
         for system in self.systems:
             if name == system.name or Path(name).parts[0] == Path(system.folder).name:
                 return system.label
         return name
 
 
-#: Metric -> its title and the format of its values: as of :func:`format`, ``epsilon``, ``p``;
-#: empty: words.
+#: Formats of values -> metrics and their titles. ``epsilon`` and ``p`` have formats of their own,
+#: an empty format is for words.
+_TITLES = {
+    ".2f": (
+        "wer: WER %; per: PER %; cer: CER %; word_per: PER of the words %; oov: OOV %; "
+        "recall: recall %; precision: precision %; ppl: PPL; ppl_with_oov: PPL with OOV; "
+        "ppl_last_round: PPL, last round; exposure: mean exposure, bits; "
+        "exposure_largest: largest; exposure_possible: possible; log_likelihood: log P; "
+        "begun_at: log P at the start; dev_wer: dev WER %; dev_ppl: dev PPL; hours: hours; "
+        "percent: % of background; gold_recall: gold recall %; gold_precision: precision %; "
+        "gold_word_recall: word recall %; residual: residual %; on_lists: on a public list %; "
+        "on_own_list: on the list of its class %; in_names: in names of the background %; "
+        "correct: correct %"
+    ),
+    ",.0f": (
+        "errors: errors; insertions: ins; deletions: del; substitutions: sub; words: words; "
+        "utterances: utterances; speakers: speakers; no_path: no path; hits: recognized; "
+        "entity_words: words of names; false_alarms: false alarms; ppl_words: words; "
+        "ppl_sentences: sentences; ppl_oov: OOV words; units: units; releases: releases; "
+        "votes_asked: votes asked; votes_answered: answered; labels: labels; published_k: K; "
+        "audit_trials: trials; members: members; others: others; rounds: rounds; "
+        "kept_round: kept round; clients: clients; users: users; minutes: minutes; "
+        "spoken: spoken; unique_words: unique words; median_utterances: median utterances; "
+        "largest_utterances: largest; median_words: median words; largest_words: largest, words; "
+        "mentions: mentions; different: different; test_words: test's names, words"
+    ),
+    ".1f": "speaker_min: lowest speaker %; speaker_max: highest speaker %",
+    "+.2f": (
+        "wer_difference: WER difference; per_difference: PER difference; "
+        "recall_difference: recall difference; ppl_change: PPL change %"
+    ),
+    "epsilon": (
+        "epsilon: epsilon; person_epsilon: epsilon, person; epsilon_rdp: epsilon (RDP); "
+        "epsilon_pld: epsilon (PLD); claimed: claimed epsilon; epsilon_word: epsilon, a word"
+    ),
+    "g": (
+        "delta: delta; fpr: at FPR; lm_weight: LM weight; insertion_penalty: insertion penalty; "
+        "beta_adapt: beta; lam: lambda; alpha: alpha; beta: beta; "
+        "kernel_bandwidth: kernel bandwidth; client_lr: client lr; server_lr: server lr"
+    ),
+    "": (
+        "unit: unit; neighbours: neighbours; data: data; sampling: sampling; "
+        "accountant: accountant; released: released; not_covered: does not cover; vote: vote on; "
+        "audit_verdict: verdict; lms: LMs; form: form; criterion: chosen by; "
+        "at_edge: at the edge of the grid; mechanism: mechanism"
+    ),
+    ".4g": (
+        "vote_noise: noise, votes; published_scale: scale; "
+        "published_equation: as published, scale 1/lambda; "
+        "published_figures: as published, scale lambda"
+    ),
+    ",.4g": "agreement: share or number",
+    ".3g": (
+        "audit_lower: epsilon at least; audit_broken: with less noise; "
+        "audit_noise_free: without noise; audit_largest: could show; "
+        "published_average: as published: epsilon of an average unit; "
+        "published_largest: of the heaviest; canary_lower: epsilon at least, canaries"
+    ),
+    ".0%": "audit_confidence: confidence",
+    ".3f": "auc: AUC; tpr: TPR; shard_guessed: shard guessed; chance: by chance",
+    "+.4f": (
+        "advantage: advantage; less_control: less the control; nce_difference: NCE difference; "
+        "ece_difference: ECE difference; ece_mass_difference: ECE (equal mass) difference; "
+        "confidence_auc_difference: AUC difference"
+    ),
+    "p": "advantage_p: p (Holm); less_control_p: less the control: p (Holm)",
+    ".4f": (
+        "member_distance: distance to members; other_distance: to others; dev_loss: dev loss; "
+        "nce: NCE; ece: ECE; ece_mass: ECE (equal mass); confidence_auc: AUC"
+    ),
+}
+
+#: Metric -> its title and the format of its values.
 METRICS: Mapping[str, tuple[str, str]] = {
-    # error rates
-    "wer": ("WER %", ".2f"), "per": ("PER %", ".2f"), "cer": ("CER %", ".2f"),
-    "word_per": ("PER of the words %", ".2f"), "errors": ("errors", ",.0f"),
-    "insertions": ("ins", ",.0f"), "deletions": ("del", ",.0f"), "substitutions": ("sub", ",.0f"),
-    "words": ("words", ",.0f"), "utterances": ("utterances", ",.0f"), "speakers": ("speakers", ",.0f"),
-    "speaker_min": ("lowest speaker %", ".1f"), "speaker_max": ("highest speaker %", ".1f"),
-    "no_path": ("no path", ",.0f"), "oov": ("OOV %", ".2f"),
-    "recall": ("recall %", ".2f"), "precision": ("precision %", ".2f"), "hits": ("recognized", ",.0f"),
-    "entity_words": ("words of names", ",.0f"), "false_alarms": ("false alarms", ",.0f"),
-    # paired tests
-    "wer_difference": ("WER difference", "+.2f"), "per_difference": ("PER difference", "+.2f"),
-    "recall_difference": ("recall difference", "+.2f"), "ppl_change": ("PPL change %", "+.2f"),
-    # language models
-    "ppl": ("PPL", ".2f"), "ppl_with_oov": ("PPL with OOV", ".2f"), "ppl_words": ("words", ",.0f"),
-    "ppl_sentences": ("sentences", ",.0f"), "ppl_oov": ("OOV words", ",.0f"),
-    "ppl_last_round": ("PPL, last round", ".2f"),
-    # guarantees
-    "epsilon": ("epsilon", "epsilon"), "person_epsilon": ("epsilon, person", "epsilon"),
-    "epsilon_rdp": ("epsilon (RDP)", "epsilon"), "epsilon_pld": ("epsilon (PLD)", "epsilon"),
-    "delta": ("delta", "g"), "unit": ("unit", ""), "neighbours": ("neighbours", ""), "data": ("data", ""),
-    "sampling": ("sampling", ""), "accountant": ("accountant", ""), "units": ("units", ",.0f"),
-    "released": ("released", ""), "releases": ("releases", ",.0f"), "not_covered": ("does not cover", ""),
-    # votes
-    "votes_asked": ("votes asked", ",.0f"), "votes_answered": ("answered", ",.0f"),
-    "vote_noise": ("noise, votes", ".4g"), "labels": ("labels", ",.0f"), "vote": ("vote on", ""),
-    "published_k": ("K", ",.0f"), "published_scale": ("scale", ".4g"),
-    "published_equation": ("as published, scale 1/lambda", ".4g"),
-    "published_figures": ("as published, scale lambda", ".4g"),
-    "agreement": ("share or number", ",.4g"),
-    # attacks
-    "claimed": ("claimed epsilon", "epsilon"), "audit_lower": ("epsilon at least", ".3g"),
-    "audit_broken": ("with less noise", ".3g"), "audit_noise_free": ("without noise", ".3g"),
-    "audit_largest": ("could show", ".3g"), "audit_trials": ("trials", ",.0f"),
-    "audit_confidence": ("confidence", ".0%"), "audit_verdict": ("verdict", ""),
-    "published_average": ("as published: epsilon of an average unit", ".3g"),
-    "published_largest": ("of the heaviest", ".3g"),
-    "exposure": ("mean exposure, bits", ".2f"), "exposure_largest": ("largest", ".2f"),
-    "exposure_possible": ("possible", ".2f"), "canary_lower": ("epsilon at least, canaries", ".3g"),
-    "auc": ("AUC", ".3f"), "tpr": ("TPR", ".3f"), "fpr": ("at FPR", "g"), "members": ("members", ",.0f"),
-    "others": ("others", ",.0f"), "shard_guessed": ("shard guessed", ".3f"), "chance": ("by chance", ".3f"),
-    "advantage": ("advantage", "+.4f"), "less_control": ("less the control", "+.4f"),
-    "advantage_p": ("p (Holm)", "p"), "less_control_p": ("less the control: p (Holm)", "p"),
-    "member_distance": ("distance to members", ".4f"), "other_distance": ("to others", ".4f"),
-    "log_likelihood": ("log P", ".2f"), "begun_at": ("log P at the start", ".2f"),
-    # what was chosen on dev
-    "lm_weight": ("LM weight", "g"), "insertion_penalty": ("insertion penalty", "g"),
-    "dev_wer": ("dev WER %", ".2f"), "dev_ppl": ("dev PPL", ".2f"), "dev_loss": ("dev loss", ".4f"),
-    "lms": ("LMs", ""), "form": ("form", ""), "beta_adapt": ("beta", "g"), "lam": ("lambda", "g"),
-    "alpha": ("alpha", "g"), "beta": ("beta", "g"), "kernel_bandwidth": ("kernel bandwidth", "g"),
-    "criterion": ("chosen by", ""), "at_edge": ("at the edge of the grid", ""),
-    "client_lr": ("client lr", "g"), "server_lr": ("server lr", "g"), "rounds": ("rounds", ",.0f"),
-    "kept_round": ("kept round", ",.0f"), "mechanism": ("mechanism", ""),
-    # data
-    "clients": ("clients", ",.0f"), "users": ("users", ",.0f"), "hours": ("hours", ".2f"),
-    "minutes": ("minutes", ",.0f"), "percent": ("% of background", ".2f"), "spoken": ("spoken", ",.0f"),
-    "unique_words": ("unique words", ",.0f"), "median_utterances": ("median utterances", ",.0f"),
-    "largest_utterances": ("largest", ",.0f"), "median_words": ("median words", ",.0f"),
-    "largest_words": ("largest, words", ",.0f"), "mentions": ("mentions", ",.0f"),
-    "different": ("different", ",.0f"), "epsilon_word": ("epsilon, a word", "epsilon"),
-    # names against gold, and where those of test are found
-    "gold_recall": ("gold recall %", ".2f"), "gold_precision": ("precision %", ".2f"),
-    "gold_word_recall": ("word recall %", ".2f"), "residual": ("residual %", ".2f"),
-    "test_words": ("test's names, words", ",.0f"), "on_lists": ("on a public list %", ".2f"),
-    "on_own_list": ("on the list of its class %", ".2f"), "in_names": ("in names of the background %", ".2f"),
-    # confidences
-    "correct": ("correct %", ".2f"), "nce": ("NCE", ".4f"), "ece": ("ECE", ".4f"),
-    "ece_mass": ("ECE (equal mass)", ".4f"), "confidence_auc": ("AUC", ".4f"),
-    "nce_difference": ("NCE difference", "+.4f"), "ece_difference": ("ECE difference", "+.4f"),
-    "ece_mass_difference": ("ECE (equal mass) difference", "+.4f"),
-    "confidence_auc_difference": ("AUC difference", "+.4f"),
-}  # fmt: skip
+    name: (title, form)
+    for form, titles in _TITLES.items()
+    for name, title in (entry.split(": ", 1) for entry in titles.split("; "))
+}
 
 
 def title_of(metric: str) -> str:
@@ -198,8 +198,8 @@ def title_of(metric: str) -> str:
 def text_of(metric: str, value: float | str | None) -> str:
     """A value as tables show it; epsilons are rounded up.
 
-    >>> text_of("wer", 12.345), text_of("epsilon", math.inf), text_of("words", 1234), text_of("wer", None)
-    ('12.35', 'infinite', '1,234', '–')
+    >>> text_of("wer", 12.345), text_of("epsilon", math.inf), text_of("wer", None)
+    ('12.35', 'infinite', '–')
     """
     if value is None or isinstance(value, str):
         return value or NOTHING

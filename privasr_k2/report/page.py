@@ -19,18 +19,18 @@ from privasr_k2.report.results import Row, with_holm
 from privasr_k2.report.tables import Cell, Index, Table, tables_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_COLUMNS = (
-    ("system", True), ("protects", True), ("epsilon", False), ("epsilon, person", False), ("unit", True),
-    ("public", False), ("private", False), ("not private", False), ("gap closed %", False),
-    ("p (Holm)", False), ("data", True),
-)  # fmt: skip
+_WORDS = ("system", "protects", "unit", "data")
+_COLUMNS = tuple(
+    (title, title in _WORDS)
+    for title in (
+        *("system", "protects", "epsilon", "epsilon, person", "unit", "public", "private"),
+        *("not private", "gap closed %", "p (Holm)", "data"),
+    )
+)
 _RATES = {"wer": "WER %", "per": "PER %", "ppl": "PPL"}
-_NOTES = (
-    (
-        "Epsilon: of one release, rounded up; – for a person: not known yet where the unit is less"
-        " than one. Gap closed: (public - private) / (public - not private). p: private against"
-        " public."
-    ),
+_NOTE = (
+    "Epsilon: of one release, rounded up; – for a person: not known yet where the unit is less than"
+    " one. Gap closed: (public - private) / (public - not private). p: private against public."
 )
 
 
@@ -49,11 +49,9 @@ class Section(NamedTuple):
 
 
 def page(recipes: Sequence[tuple[Layout, Sequence[Row]]], title: str = "Results") -> str:
-    """The page as HTML. P-values are Holm's over all comparisons of the page, and each stands there
-    once.
+    """The page as HTML, of the layout and the rows of each recipe.
 
-    Args:
-        recipes: layout and rows of each.
+    P-values are Holm's over all comparisons of the page, and each stands there once.
     """
     corrected = iter(with_holm([row for _, rows in recipes for row in rows]))
     together = [(layout, [next(corrected) for _ in rows]) for layout, rows in recipes]
@@ -92,37 +90,29 @@ def _section(
 
 
 def _headline_rows(index: Index) -> Iterator[tuple[Row, Row]]:
-    """Systems of the first table, each with its error rate, its perplexity where nothing was
-    decoded, or nothing where it is a release that was not measured by itself."""
+    """Headline systems, each with its error rates, else its perplexities, else without a value."""
     for rows in index.of_system.values():
         if rows[0].headline:
-            rates = [
-                row for row in rows if row.kind == "score_test" and row.metric in ("wer", "per")
-            ]
+            scores = (row for row in rows if row.kind == "score_test")
+            rates = [row for row in scores if row.metric in ("wer", "per")]
             rates = rates or [row for row in rows if row.metric == "ppl"]
-            nothing = replace(
-                rows[0], kind="", part="", item="", metric="wer", value=None, low=None, high=None
-            )
-            yield from ((rows[0], rate) for rate in rates or [nothing])
+            empty = dict.fromkeys(("kind", "part", "item"), "")
+            empty |= {"metric": "wer", "value": None, "low": None, "high": None}
+            yield from ((rows[0], rate) for rate in rates or [replace(rows[0], **empty)])
 
 
 def headline(indices: Sequence[tuple[Index, Sequence[Row]]]) -> Table:
-    """A row for each system that a recipe declares as its headline, and for each part of the test
-    set.
-    """
-    rows = [
-        tuple(_headline(index, *pair)) for index, _ in indices for pair in _headline_rows(index)
-    ]
-    return Table("Privacy and accuracy", _COLUMNS, tuple(rows), _NOTES)
+    """A row for each headline system of a recipe and each part of the test set."""
+    pairs = [(index, *pair) for index, _ in indices for pair in _headline_rows(index)]
+    rows = [tuple(_headline(*pair)) for pair in pairs]
+    return Table("Privacy and accuracy", _COLUMNS, tuple(rows), (_NOTE,))
 
 
 def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     metric, where = rate.metric, f"{row.corpus}, {rate.part}" if rate.part else row.corpus
-    beside = [
-        index.find(name, metric, rate.part, "", (rate.kind,))
-        for name in (row.public, row.not_private)
-    ]
-    public, not_private = (None if one is None else one.value for one in beside)
+    names = (row.public, row.not_private)
+    beside = [index.find(name, metric, rate.part, "", (rate.kind,)) for name in names]
+    public, not_private = (None if figure is None else figure.value for figure in beside)
     test = index.comparison(row, metric, rate.part, row.public) if row.public else None
     for text in (row.label, row.protects):
         yield Cell(text or NOTHING, text)
@@ -136,15 +126,13 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     yield Cell(text_of(metric, not_private), not_private)
     closed = gap_closed(public, rate.value, not_private)
     yield Cell(NOTHING if closed is None else f"{100 * closed:.0f}", closed)
-    yield Cell(
-        NOTHING if test is None else p_text(test.p_holm), None if test is None else test.p_holm
-    )
+    p_holm = None if test is None else test.p_holm
+    yield Cell(p_text(p_holm), p_holm)
     yield Cell(f"{where}, {_RATES[metric]}" if rate.kind else row.corpus, where)
 
 
 def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
-    """The share of the way from the public to the not private figure; ``None`` where there is no
-    way.
+    """The share of the way from the public to the not private figure; ``None``: there is none.
 
     >>> gap_closed(20.0, 15.0, 10.0), gap_closed(20.0, 15.0, 20.0), gap_closed(None, 1.0, 2.0)
     (0.5, None, None)
@@ -163,11 +151,9 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
             if not row.protects or row.epsilon is None or not math.isfinite(row.epsilon):
                 continue
             for y in rows:
-                if (
-                    y.kind != "score_test"
-                    or y.metric not in _RATES
-                    or not isinstance(y.value, float)
-                ):
+                if y.kind != "score_test" or y.metric not in _RATES:
+                    continue
+                if not isinstance(y.value, float):
                     continue
                 name = f"{row.corpus}{', ' if y.part else ''}{y.part}"
                 plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", _RATES[y.metric]))

@@ -37,7 +37,6 @@ def phone_measures(
         for part, rate in phone_rates(score, spoken).items():
             within = rate.interval
             low, high = (None, None) if within is None else (100 * within.low, 100 * within.high)
-            measures.setdefault(name, []).append(
-                Measure("word_per", rate.counts.percent, low, high, part)
-            )
+            measure = Measure("word_per", rate.counts.percent, low, high, part)
+            measures.setdefault(name, []).append(measure)
     return measures

@@ -39,17 +39,15 @@ class Row:
 
     Attributes:
         recipe, corpus, synthetic: where it is from; whether a machine speaks.
-        system, label, method, folder, facts, protects, headline, public, not_private: of the
-            system, as :class:`privasr_k2.recipe.systems.System` has them.
+        system: its name. ``label``, ``method``, ``folder``, ``facts``, ``protects``, ``headline``,
+            ``public`` and ``not_private`` are those of :class:`privasr_k2.recipe.systems.System`.
         kind: of the artifact.
-        part, item, metric, value, low, high: as :class:`privasr_k2.report.measures.Measure` has
-        them.
+        part, item, metric, value, low, high: of :class:`privasr_k2.report.measures.Measure`.
         against: the other system of a comparison; empty: a figure.
         p, p_holm: of the comparison: as tested, and by Holm over all comparisons of the page.
         pairs: segments, groups or speakers of the test.
         epsilon, unit, person_epsilon, delta, sampling, accountant: what holds for the system.
-            Epsilon is ``None`` where it has seen nothing private; ``person_epsilon`` where it is
-            not known.
+            Epsilon is ``None`` for public data, ``person_epsilon`` where it is not known.
         command: that made it.
         commit: version and commit of the code that wrote the artifact.
     """
@@ -88,9 +86,8 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; words stand in ``text``, numbers in ``value``."""
-        record = {
-            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "facts"
-        }
+        names = (field.name for field in dataclasses.fields(self))
+        record = {name: getattr(self, name) for name in names if name != "facts"}
         words = isinstance(self.value, str)
         record |= {"value": None if words else self.value, "text": self.value if words else ""}
         record = {key: _finite(value) for key, value in record.items()}
@@ -148,17 +145,12 @@ def collect(
             systems that were measured on other data.
     """
     if not systems:
-        raise DataError(
-            "systems.jsonl", "at least one system", "none", "declare the recipe's systems"
-        )
+        place = "systems.jsonl"
+        raise DataError(place, "at least one system", "none", "declare the recipe's systems")
     for system in systems:
         if system.protects and "privacy" not in system.artifacts:
-            raise DataError(
-                f"system {system.name}",
-                "the privacy.json of what it protects",
-                "none",
-                "declare privacy",
-            )
+            expected = "the privacy.json of what it protects"
+            raise DataError(f"system {system.name}", expected, "none", "declare privacy")
     readings = {
         system.name: {kind: read(kind, path, context) for kind, path in system.artifacts.items()}
         for system in systems
@@ -188,27 +180,15 @@ def _base(system: System, origin: Origin, privacy: Reading | None) -> Row:
     elif system.method not in (PUBLIC, RECIPE):
         facts = {"epsilon": math.inf, "person_epsilon": math.inf}
     names = ("epsilon", "unit", "person_epsilon", "delta", "sampling", "accountant")
-    declared = (
-        "label",
-        "method",
-        "folder",
-        "protects",
-        "headline",
-        "public",
-        "not_private",
-        "facts",
-    )
+    declared = ("label", "method", "folder", "protects", "headline", "public", "not_private")
     return Row(
         recipe=origin.recipe,
         corpus=origin.corpus.name,
         synthetic=origin.corpus.synthetic,
         system=system.name,
-        **{name: getattr(system, name) for name in declared},
+        **{name: getattr(system, name) for name in (*declared, "facts")},
         **{name: facts[name] for name in names if name in facts},
-        kind="",
-        part="",
-        item="",
-        metric="",
+        **dict.fromkeys(("kind", "part", "item", "metric"), ""),
         value=None,
         command=origin.command,
     )
@@ -224,10 +204,9 @@ def _compared(
             other = theirs[kind].pairs.get((part, metric)) if metric in tests else None
             test = None if other is None else paired.against(other)
             if test is not None:
-                yield replace(
-                    base, kind=kind, part=part, metric=test.metric, value=test.value, low=test.low,
-                    high=test.high, p=test.p_value, pairs=test.pairs,
-                )  # fmt: skip
+                values = test._asdict() | {"p": test.p_value}
+                del values["p_value"]
+                yield replace(base, kind=kind, part=part, **values)
 
 
 def _ledger_rows(origin: Origin, entries: Iterable[Entry]) -> Iterator[Row]:
@@ -240,16 +219,13 @@ Comparison = tuple[str, ...]
 
 
 def comparisons_of(rows: Iterable[Row]) -> list[tuple[Comparison, Row]]:
-    """The comparisons among rows, by corpus, folders, part and metric: two recipes may declare
-    one.
-    """
+    """The comparisons among rows, by corpus, folders, part and metric; recipes may share one."""
     rows = list(rows)
     folders = {(row.recipe, row.system): row.folder or row.system for row in rows}
 
     def key(row: Row) -> Comparison:
         other = folders.get((row.recipe, row.against), row.against)
-        # Work folders may share the names of corpora and folders: what differs in its outcome is
-        # another one.
+        # Work folders may share names of corpora and folders; their outcomes differ.
         outcome = f"{row.value} {row.p}"
         return row.corpus, row.folder or row.system, other, row.part, row.metric, outcome
 
@@ -281,9 +257,8 @@ def read_rows(path: Path) -> list[Row]:
         try:
             rows.append(Row.from_json(values))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(
-                f"{path}:{number}", "a row of report", repr(error), "report again"
-            ) from error
+            place = f"{path}:{number}"
+            raise DataError(place, "a row of report", repr(error), "report again") from error
     if not rows:
         raise DataError(path, "at least one row", "none", "report again")
     return rows

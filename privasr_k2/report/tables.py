@@ -43,9 +43,7 @@ class Table:
 
 
 class Index:
-    """Rows by system, to look figures up: of the kinds that a table is made of first, then of all
-    others.
-    """
+    """Rows by system, to look figures up."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.of_system: dict[str, list[Row]] = {}
@@ -62,33 +60,25 @@ class Index:
     def find(
         self, system: str, metric: str, part: str, item: str = "", kinds: Sequence[str] = ()
     ) -> Row | None:
-        """A figure of a part and item; what holds for all of them counts for each."""
+        """A figure of a part and item, of ``kinds`` first; what holds for all counts for each."""
         names = (metric, "per") if metric == "wer" else (metric,)
         for name in names:
-            places = ((part, item), (part, ""), ("", item), ("", ""))
-            matches = [
-                self._found.get((system, name, *place), {}) for place in dict.fromkeys(places)
-            ]
-            for of_kinds in matches:
-                for kind in kinds:
-                    if kind in of_kinds:
-                        return of_kinds[kind]
-            for of_kinds in matches:
-                for row in of_kinds.values():
-                    return row
+            places = dict.fromkeys(((part, item), (part, ""), ("", item), ("", "")))
+            matches = [self._found.get((system, name, *place), {}) for place in places]
+            wanted = (rows[kind] for rows in matches for kind in kinds if kind in rows)
+            others = (row for rows in matches for row in rows.values())
+            row = next(wanted, None) or next(others, None)
+            if row is not None:
+                return row
         return None
 
     def comparison(self, row: Row, metric: str, part: str, against: str) -> Row | None:
         """The test of a metric against a system; ``against`` empty: against the first."""
-        for one in (
-            *self.compared.get((row.system, part), ()),
-            *self.compared.get((row.system, ""), ()),
-        ):
-            of_metric = one.metric.rpartition("_")[0] in (
-                (metric, "per") if metric == "wer" else (metric,)
-            )
-            if of_metric and against in ("", one.against):
-                return one
+        tests = [test for p in (part, "") for test in self.compared.get((row.system, p), ())]
+        names = (metric, "per") if metric == "wer" else (metric,)
+        for test in tests:
+            if test.metric.rpartition("_")[0] in names and against in ("", test.against):
+                return test
         return None
 
 
@@ -108,12 +98,9 @@ def tables_of(
 def _tables(spec: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
     if spec.literal:
         titles = tuple(dict.fromkeys(name for row in spec.literal for name in row))
-        cells = tuple(
-            tuple(Cell(str(row.get(name, NOTHING))) for name in titles) for row in spec.literal
-        )
-        yield Table(
-            spec.title, tuple((name, n == 0) for n, name in enumerate(titles)), cells, spec.notes
-        )
+        rows = [[Cell(str(row.get(name, NOTHING))) for name in titles] for row in spec.literal]
+        columns = tuple((name, n == 0) for n, name in enumerate(titles))
+        yield Table(spec.title, columns, tuple(map(tuple, rows)), spec.notes)
         return
     shown = [
         (rows[0], place)
@@ -125,22 +112,18 @@ def _tables(spec: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
     if spec.split:
         values = list(dict.fromkeys(row.facts.get(spec.split) for row, _ in shown))
     for value in values:
-        rows = [one for one in shown if not spec.split or one[0].facts.get(spec.split) == value]
+        part = [pair for pair in shown if not spec.split or pair[0].facts.get(spec.split) == value]
         name = "" if value is None else f": {layout.fact_text(spec.split, value)}"
-        table = _table(f"{spec.title}{name}", spec, layout, index, rows)
+        table = _table(f"{spec.title}{name}", spec, layout, index, part)
         if table is not None:
             yield table
 
 
 def _places(rows: Sequence[Row], spec: TableLayout) -> list[tuple[str, str]]:
     """Parts and items of its kinds; what holds for all parts has no row of its own beside parts."""
-    places = list(
-        dict.fromkeys(
-            (row.part, row.item) for row in rows if not spec.kinds or row.kind in spec.kinds
-        )
-    )
-    places = [(part, item) for part, item in places if bool(item) == spec.items]
-    return [place for place in places if place[0]] or places
+    kept = (row for row in rows if not spec.kinds or row.kind in spec.kinds)
+    places = dict.fromkeys((row.part, row.item) for row in kept if bool(row.item) == spec.items)
+    return [place for place in places if place[0]] or list(places)
 
 
 def _table(
@@ -150,29 +133,26 @@ def _table(
     index: Index,
     found: Sequence[tuple[Row, tuple[str, str]]],
 ) -> Table | None:
-    cells = [
-        [_cell(column, layout, index, row, *place, spec.kinds) for column in spec.columns]
-        for row, place in found
-    ]
-    keys = [
-        tuple(_order(_cell(c, layout, index, row, *place, spec.kinds)) for c in spec.sort)
-        for row, place in found
-    ]
-    cells = [row for _, row in sorted(zip(keys, cells), key=lambda pair: pair[0])]
+    cells, keys = (
+        [
+            [_cell(c, layout, index, row, *place, spec.kinds) for c in columns]
+            for row, place in found
+        ]
+        for columns in (spec.columns, spec.sort)
+    )
+    ordered = sorted(zip(keys, cells), key=lambda pair: [*map(_order, pair[0])])
+    cells = [row for _, row in ordered]
     measured = [n for n, column in enumerate(spec.columns) if column.name in METRICS]
     cells = [row for row in cells if not measured or any(row[n].text != NOTHING for n in measured)]
     used = [n for n, _ in enumerate(spec.columns) if any(row[n].text != NOTHING for row in cells)]
     if not cells:
         return None
-    per = any(row.metric == "per" for rows in index.of_system.values() for row in rows)
-    headings = tuple(
-        (
-            spec.columns[n].title.replace("WER", "PER") if per else spec.columns[n].title,
-            any(isinstance(row[n].key, str) for row in cells),
-        )
-        for n in used
-    )
-    return Table(title, headings, tuple(tuple(row[n] for n in used) for row in cells), spec.notes)
+    titles = [spec.columns[n].title for n in used]
+    if any(row.metric == "per" for rows in index.of_system.values() for row in rows):
+        titles = [title.replace("WER", "PER") for title in titles]
+    words = (any(isinstance(row[n].key, str) for row in cells) for n in used)
+    rows = tuple(tuple(row[n] for n in used) for row in cells)
+    return Table(title, tuple(zip(titles, words)), rows, spec.notes)
 
 
 def _order(cell: Cell) -> tuple[bool, bool, float, str]:
@@ -197,11 +177,8 @@ def _cell(
             return _EMPTY
         return Cell(layout.fact_text(name.removeprefix(FACTS), value), _number(value))
     if name in OWN:
-        text = (
-            {"part": part, "item": item}.get(name)
-            if name in ("part", "item")
-            else getattr(row, name)
-        )
+        place = {"part": part, "item": item}
+        text = place[name] if name in place else getattr(row, name)
         return Cell(text or NOTHING, text or None)
     if column.view == "published":
         figure = layout.published_for(row, name)
@@ -217,15 +194,14 @@ def _cell(
     if column.view == "value":
         return Cell(text_of(name, found.value), found.value)
     against = getattr(row, column.against) if column.against else ""
-    test = (
-        index.comparison(row, name, found.part, against) if against or not column.against else None
-    )
+    test = None
+    if against or not column.against:
+        test = index.comparison(row, name, found.part, against)
     if column.view == "p":
         return _EMPTY if test is None else Cell(p_text(test.p_holm), test.p_holm)
     other = against or ("" if test is None else test.against)
-    change = (
-        change_of(found, index.find(other, name, found.part, found.item, kinds)) if other else None
-    )
+    theirs = index.find(other, name, found.part, found.item, kinds) if other else None
+    change = change_of(found, theirs)
     return _EMPTY if change is None else Cell(f"{change:+.2f}", change)
 
 
@@ -238,21 +214,18 @@ def _number(value: Fact) -> float | str | None:
 
 def change_of(ours: Row, theirs: Row | None) -> float | None:
     """Relative change of a figure in per cent; ``None`` where there is none to compare with."""
-    if (
-        theirs is None
-        or theirs is ours
-        or not isinstance(ours.value, (int, float))
-        or not theirs.value
-    ):
+    if theirs is None or theirs is ours or not theirs.value:
+        return None
+    if not isinstance(ours.value, (int, float)):
         return None
     return 100 * (ours.value / float(theirs.value) - 1)
 
 
 _COMPARED = (
-    ("system", True), ("against", True), ("part", True), ("figure", True), ("of it", False),
-    ("of the other", False), ("difference", False), ("interval", False), ("pairs", False), ("p", False),
-    ("p (Holm)", False),
-)  # fmt: skip
+    *((title, True) for title in ("system", "against", "part", "figure")),
+    *((title, False) for title in ("of it", "of the other", "difference", "interval")),
+    *((title, False) for title in ("pairs", "p", "p (Holm)")),
+)
 
 
 def comparison_tables(rows: Sequence[Row], index: Index, seen: set[Comparison]) -> Iterator[Table]:
@@ -269,45 +242,41 @@ def comparison_tables(rows: Sequence[Row], index: Index, seen: set[Comparison]) 
     for row in compared:
         metric = row.metric.rpartition("_")[0]
         pair = [index.find(name, metric, row.part, row.item) for name in (row.system, row.against)]
-        values = [None if one is None else one.value for one in pair]
-        ends = interval_text(row.metric, row.low, row.high)
+        values = [None if figure is None else figure.value for figure in pair]
         lines.append(
             (
-                Cell(row.label, row.label), Cell(labels.get(row.against, row.against), row.against),
-                Cell(row.part or NOTHING, row.part), Cell(METRICS[row.metric][0], row.metric),
+                Cell(row.label, row.label),
+                Cell(labels.get(row.against, row.against), row.against),
+                Cell(row.part or NOTHING, row.part),
+                Cell(METRICS[row.metric][0], row.metric),
                 *(Cell(text_of(metric, value), value) for value in values),
-                Cell(text_of(row.metric, row.value), row.value), Cell(ends, row.low),
-                Cell(f"{row.pairs:,}", row.pairs), Cell(p_text(row.p), row.p),
+                Cell(text_of(row.metric, row.value), row.value),
+                Cell(interval_text(row.metric, row.low, row.high), row.low),
+                Cell(f"{row.pairs:,}", row.pairs),
+                Cell(p_text(row.p), row.p),
                 Cell(p_text(row.p_holm), row.p_holm),
             )
-        )  # fmt: skip
-    notes = (
-        (
-            "p: two-sided; error rates by MAPSSWE on segments (rough below 50), perplexities and"
-            " recall by drawing groups or speakers again. p (Holm) allows for all comparisons of"
-            " this page."
-        ),
+        )
+    note = (
+        "p: two-sided; error rates by MAPSSWE on segments (rough below 50), perplexities and recall"
+        " by drawing groups or speakers again. p (Holm) allows for all comparisons of this page."
     )
-    yield Table("Comparisons", _COMPARED, tuple(lines), notes)
+    yield Table("Comparisons", _COMPARED, tuple(lines), (note,))
 
 
 def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterator[Table]:
     names = (
-        "epsilon", "person_epsilon", "epsilon_rdp", "epsilon_pld", "delta", "units",
+        "epsilon",
+        "person_epsilon",
+        "epsilon_rdp",
+        "epsilon_pld",
+        "delta",
+        "units",
         "releases",
-    )  # fmt: skip
-    columns = tuple(Column(name, "value", "", METRICS[name][0]) for name in names)
-    spec = TableLayout(
-        "",
-        {"method": RECIPE},
-        (LEDGER,),
-        True,
-        (Column("item", "value", "", "data"), *columns),
-        (),
-        "",
-        (),
-        (),
     )
+    figures = (Column(name, "value", "", METRICS[name][0]) for name in names)
+    columns = (Column("item", "value", "", "data"), *figures)
+    spec = TableLayout("", {"method": RECIPE}, (LEDGER,), True, columns, (), "", (), ())
     entries = [row for row in rows if row.kind == LEDGER]
     not_covered = dict.fromkeys(
         f"Not covered: {sentence}"
@@ -340,16 +309,12 @@ def markdown_table(table: Table, most: int) -> str:
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
 
     def line(texts: Sequence[str]) -> str:
-        padded = (
-            t.ljust(w) if left else t.rjust(w)
-            for t, w, left in zip(texts, widths, words, strict=True)
-        )
+        columns = zip(texts, widths, words, strict=True)
+        padded = (t.ljust(w) if left else t.rjust(w) for t, w, left in columns)
         return "| " + " | ".join(padded) + " |\n"
 
-    rules = (
-        f":{'-' * (w + 1)}" if left else f"{'-' * (w + 1)}:"
-        for w, left in zip(widths, words, strict=True)
-    )
+    dashes = ("-" * (width + 1) for width in widths)
+    rules = (f":{dash}" if left else f"{dash}:" for dash, left in zip(dashes, words))
     more = len(table.rows) - most
     left_out = f"\n{more:,} more row{'s' * (more > 1)} in `results.jsonl`.\n" if more > 0 else ""
     return line(titles) + "|" + "|".join(rules) + "|\n" + "".join(map(line, cells)) + left_out

@@ -1,9 +1,7 @@
-"""Word alignments of least edit distance, the same ones that icefall's users see in ``errs-*``
-files.
+"""Word alignments of least edit distance, the ones that icefall shows in ``errs-*`` files.
 
-Substitutions, insertions and deletions cost 1 each. Where several alignments cost the least,
-kaldialign decides, and every count of this package is taken from its alignment, so that a table and
-an alignment never disagree.
+Substitutions, insertions and deletions cost 1 each. kaldialign chooses among the best alignments,
+and every count of this package is taken from its alignment.
 """
 
 from __future__ import annotations
@@ -13,9 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import kaldialign
 
 Pair = tuple["str | None", "str | None"]
-"""A reference word and the hypothesis word beside it: ``(word, None)`` deleted, ``(None, word)``
-inserted.
-"""
+"""A reference word and the hypothesis word: ``(word, None)`` deleted, ``(None, word)`` inserted."""
 
 # Words come from splitting text at blanks, so that none of them is empty.
 _GAP = ""
@@ -24,12 +20,8 @@ _GAP = ""
 def align(ref: Sequence[str], hyp: Sequence[str]) -> tuple[Pair, ...]:
     """Align the words of a hypothesis to those of its reference.
 
-    Args:
-        ref: the reference's words, none of them empty.
-        hyp: the hypothesis's words, none of them empty.
-
     Returns:
-        pairs in order; ``None`` stands where a word has no partner.
+        pairs in order; ``None`` stands where a word has no partner. No word may be empty.
 
     >>> align("the cat sat".split(), "a cat sat down".split())
     (('the', 'a'), ('cat', 'cat'), ('sat', 'sat'), (None, 'down'))
@@ -42,9 +34,6 @@ def align(ref: Sequence[str], hyp: Sequence[str]) -> tuple[Pair, ...]:
 
 def to_scored_units(words: Iterable[str], scored_units: Mapping[str, str]) -> tuple[str, ...]:
     """Replace units that count as one when scoring, such as TIMIT's 48 phones by 39.
-
-    The classic example is K.-F. Lee and H.-W. Hon, Speaker-independent phone recognition using
-    hidden Markov models, IEEE Transactions on Acoustics, Speech, and Signal Processing, 1989.
 
     Args:
         words: recognized units; those that ``scored_units`` does not name stay as they are.

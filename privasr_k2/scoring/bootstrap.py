@@ -3,8 +3,7 @@
 The utterances of one speaker are not independent, those of two speakers are: so speakers are drawn,
 with replacement, and every replicate's rate is a ratio of sums,
 
-    rate_b = sum_i errors_{s(b, i)} / sum_i ref_words_{s(b, i)},    s(b, i) uniform over the
-    speakers.
+    rate_b = sum_i errors_{s(b, i)} / sum_i ref_words_{s(b, i)},    s(b, i) a uniform speaker.
 
 The interval lies between two percentiles of the replicates. Two systems are compared on the same
 draws, so that what makes a speaker hard for both of them cancels:
@@ -72,21 +71,20 @@ def interval_over_speakers(
     """The percentile interval of the error rate over speakers.
 
     Args:
-        counts: one sum of counts for each speaker (S of them), in an order that is fixed.
-        rng: where the draws come from, as :func:`privasr_k2.randomness.stream` makes them.
+        counts: of each of S speakers, in a fixed order.
+        rng: as :func:`privasr_k2.randomness.stream` makes them.
         num_replicates: how often S speakers are drawn; 1 or more.
         confidence: between 0 and 1.
 
     Returns:
-        ``None`` where there is nothing to draw from: fewer than two speakers with reference words.
-        Replicates in which no speaker with reference words was drawn have no rate and are left out.
+        ``None`` with fewer than two speakers with reference words. Replicates without reference
+        words have no rate and are left out.
 
     >>> from privasr_k2.randomness import stream
     >>> speakers = [ErrorCounts(hits=90, deletions=10), ErrorCounts(hits=70, deletions=30)]
-    >>> interval_over_speakers(speakers, stream(1, "interval"), num_replicates=1000, confidence=0.95)
+    >>> draws = {"num_replicates": 1000, "confidence": 0.95}
+    >>> interval_over_speakers(speakers, stream(1, "interval"), **draws)
     Interval(low=0.1, high=0.3, confidence=0.95)
-    >>> interval_over_speakers(speakers[:1], stream(1, "one"), num_replicates=9, confidence=0.9) is None
-    True
     """
     errors = np.array([c.errors for c in counts], dtype=np.int64)  # (S,)
     words = np.array([c.ref_words for c in counts], dtype=np.int64)  # (S,)
@@ -104,12 +102,8 @@ def difference_over_speakers(
     """The percentile interval of the difference of two systems' error rates over the same speakers.
 
     Args:
-        counts: one sum of counts for each speaker (S of them).
-        other: those of the other system, in the same order, with the same numbers of reference
-            words.
-        rng: where the draws come from.
-        num_replicates: how often S speakers are drawn; 1 or more.
-        confidence: between 0 and 1.
+        counts, other: of each of S speakers, in the same order.
+        rng, num_replicates, confidence: as for :func:`interval_over_speakers`.
 
     Returns:
         the rate of ``counts`` minus that of ``other``; ``None`` as :func:`interval_over_speakers`.
@@ -118,17 +112,17 @@ def difference_over_speakers(
         ValueError: the two systems have not the same reference words.
 
     >>> from privasr_k2.randomness import stream
-    >>> ours = [ErrorCounts(hits=90, deletions=10), ErrorCounts(hits=70, deletions=30)]
-    >>> theirs = [ErrorCounts(hits=85, deletions=15), ErrorCounts(hits=65, deletions=35)]
-    >>> difference_over_speakers(ours, theirs, stream(1, "both"), num_replicates=99, confidence=0.95)
+    >>> first = [ErrorCounts(hits=90, deletions=10), ErrorCounts(hits=70, deletions=30)]
+    >>> second = [ErrorCounts(hits=85, deletions=15), ErrorCounts(hits=65, deletions=35)]
+    >>> draws = {"num_replicates": 99, "confidence": 0.95}
+    >>> difference_over_speakers(first, second, stream(1, "both"), **draws)
     Interval(low=-0.05, high=-0.05, confidence=0.95)
     """
     words = np.array([c.ref_words for c in counts], dtype=np.int64)  # (S,)
     if [c.ref_words for c in other] != words.tolist():
         raise ValueError("both systems need the same speakers with the same reference words")
-    errors = np.array(
-        [c.errors - o.errors for c, o in zip(counts, other, strict=True)], dtype=np.int64
-    )
+    pairs = zip(counts, other, strict=True)
+    errors = np.array([c.errors - o.errors for c, o in pairs], dtype=np.int64)
     return ratio_interval(errors, words, rng, num_replicates=num_replicates, confidence=confidence)
 
 
@@ -157,7 +151,7 @@ def ratio_interval(
     if np.count_nonzero(denominators) < 2:
         return None
     rates = replicate_rates(numerators, denominators, rng, num_replicates)
-    return _percentiles(rates, confidence)
+    return percentiles(rates, confidence)
 
 
 def ratio_difference(
@@ -180,8 +174,9 @@ def ratio_difference(
 
     >>> from privasr_k2.randomness import stream
     >>> more_hits, words = np.array([3, 1, 2, 4]), np.array([10, 10, 10, 10])
-    >>> found = ratio_difference(more_hits, words, stream(1, "pair"), num_replicates=999, confidence=0.95)
-    >>> found.value, found.p_value
+    >>> draws = {"num_replicates": 999, "confidence": 0.95}
+    >>> difference = ratio_difference(more_hits, words, stream(1, "pair"), **draws)
+    >>> difference.value, difference.p_value
     (0.25, 0.002)
     """
     if np.count_nonzero(denominators) < 2:
@@ -194,10 +189,11 @@ def difference_of(value: float, replicates: np.ndarray, confidence: float) -> Di
     """A difference from its replicates, (B,), B of 1 or more."""
     fewer = min(np.count_nonzero(replicates <= 0), np.count_nonzero(replicates >= 0))
     p_value = min(1.0, 2.0 * (1 + fewer) / (1 + len(replicates)))
-    return Difference(value, _percentiles(replicates, confidence), float(p_value))
+    return Difference(value, percentiles(replicates, confidence), float(p_value))
 
 
-def _percentiles(rates: np.ndarray, confidence: float) -> Interval:
+def percentiles(rates: np.ndarray, confidence: float) -> Interval:
+    """The interval between the percentiles of replicates, (B,), B of 1 or more."""
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(rates, [tail, 1.0 - tail])
     return Interval(float(low), float(high), confidence)
@@ -208,13 +204,9 @@ def replicate_rates(
 ) -> np.ndarray:
     """The rates of the replicates that have reference words.
 
-    How often each of S speakers is drawn when S are drawn with replacement is multinomial: one draw
-    of counts replaces S draws of indices, and a product of matrices the sums.
-
     Args:
         errors: (S,) errors of each speaker, or differences of two systems' errors.
         words: (S,) reference words of each speaker.
-        rng: the source of the draws.
         num_replicates: B, 1 or more.
 
     Returns:
@@ -230,9 +222,7 @@ def replicate_rates(
 def speaker_draws(
     num_speakers: int, rng: np.random.Generator, num_replicates: int
 ) -> Iterator[np.ndarray]:
-    """How often each of S speakers is in each replicate: blocks (b, S), together ``num_replicates``
-    rows.
-    """
+    """How often each of S speakers is in each replicate: blocks (b, S) of multinomial counts."""
     uniform = np.full(num_speakers, 1.0 / num_speakers)
     block = max(1, _BLOCK // num_speakers)
     for start in range(0, num_replicates, block):

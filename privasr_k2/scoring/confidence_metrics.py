@@ -3,23 +3,21 @@
 With N words, of which n are correct, and the confidence c_i in [0, 1] that word i is correct:
 
     NCE = 1 - H(c) / H_max,  H(c) = - sum_correct log2 c_i - sum_wrong log2 (1 - c_i),
-          H_max = - n log2 (n/N) - (N - n) log2 (1 - n/N)
-          [siu1999]
-    ECE = sum_b |sum_{i in b} (correct_i - c_i)| / N
-    [naeini2015] AUC = P(c of a correct word > c of a wrong one) + 1/2 P(they are equal)
+          H_max = - n log2 (n/N) - (N - n) log2 (1 - n/N)  [siu1999]
+    ECE = sum_b |sum_{i in b} (correct_i - c_i)| / N  [naeini2015]
+    AUC = P(c of a correct word > c of a wrong one) + 1/2 P(they are equal)
 
-NCE is 1 for an oracle, 0 for the share of correct words as everyone's confidence, below 0 for less.
-A confidence of 0 or 1 that is wrong would make it minus infinity, so confidences are clipped for
-it. The bins b of ECE are of equal width in [0, 1], or hold equally many words; words of one
-confidence are in one bin.
+NCE is 1 for an oracle, 0 where n/N is every word's confidence, below 0 for less. A wrong confidence
+of 0 or 1 would make it minus infinity, so that confidences are clipped for it. The bins b of ECE
+are of equal width in [0, 1], or hold equally many words; words of one confidence are in one bin.
 
 Intervals: percentiles over draws of speakers with replacement, as for error rates. Every value of a
-draw comes from sums over its speakers (for AUC, over pairs of speakers), so that no draw touches
-the words again.
+draw comes from sums over its speakers (for AUC, over pairs of speakers).
 
 [siu1999] M. Siu and H. Gish, Evaluation of word confidence for speech recognition systems, Computer
-Speech and Language 13, 1999; NIST's sclite reports the same. [naeini2015] M. P. Naeini, G. Cooper
-and M. Hauskrecht, Obtaining well calibrated probabilities using Bayesian binning, AAAI 2015.
+Speech and Language 13, 1999; NIST's sclite reports the same.
+[naeini2015] M. P. Naeini, G. Cooper and M. Hauskrecht, Obtaining well calibrated probabilities
+using Bayesian binning, AAAI 2015.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ import numpy as np
 from annotated_types import Gt, Lt
 
 from privasr_k2.constraints import Checked, Count, Delta
-from privasr_k2.scoring.bootstrap import Interval, speaker_draws
+from privasr_k2.scoring.bootstrap import Interval, percentiles, speaker_draws
 
 NCE, ECE_WIDTH, ECE_MASS, AUC = "nce", "ece_width", "ece_mass", "auc"
 METRICS = (NCE, ECE_WIDTH, ECE_MASS, AUC)
@@ -70,11 +68,10 @@ def width_bins(confidences: np.ndarray, num_bins: int) -> np.ndarray:
 
 
 def mass_bins(confidences: np.ndarray, num_bins: int) -> np.ndarray:
-    """(N,) the bin of each confidence; bins of equally many words, as far as equal confidences
-    allow.
+    """(N,) the bin of each confidence; bins of equally many words, but for equal confidences.
 
-    Word i in increasing order would be in bin ``floor(i * num_bins / N)``; words of one confidence
-    are all in the bin of their middle one.
+    Word i in increasing order is in bin ``floor(i * num_bins / N)``; words of one confidence are
+    all in the bin of their middle one.
 
     >>> mass_bins(np.array([0.1, 0.9, 0.2, 0.9]), 2).tolist()
     [0, 1, 0, 1]
@@ -120,16 +117,12 @@ class ConfidenceSums:
         self.words = by_speaker(np.ones(len(confidences)))
         self.hits = by_speaker(correct)
         self.bits = by_speaker(bits)
-        gaps = correct - confidences
-        self.gaps = {
-            name: np.bincount(
-                speakers * options.num_bins + bins, gaps, num_speakers * options.num_bins
-            ).reshape(num_speakers, options.num_bins)
-            for name, bins in (
-                (ECE_WIDTH, width_bins(confidences, options.num_bins)),
-                (ECE_MASS, mass_bins(confidences, options.num_bins)),
-            )
-        }
+        num_bins, gaps = options.num_bins, correct - confidences
+        self.gaps = {}
+        for name, bins_of in ((ECE_WIDTH, width_bins), (ECE_MASS, mass_bins)):
+            cells = speakers * num_bins + bins_of(confidences, num_bins)
+            sums = np.bincount(cells, gaps, num_speakers * num_bins)
+            self.gaps[name] = sums.reshape(num_speakers, num_bins)
         self.wins = _pairwise_wins(confidences, correct, speakers, num_speakers)
 
     def metrics(self, draws: np.ndarray) -> dict[str, np.ndarray]:
@@ -149,17 +142,15 @@ class ConfidenceSums:
             for name, gaps in self.gaps.items():
                 values[name] = np.abs(draws @ gaps).sum(axis=1) / words
             pairs = hits * (words - hits)
-            values[AUC] = np.where(
-                pairs > 0, ((draws @ self.wins) * draws).sum(axis=1) / pairs, np.nan
-            )
+            wins = ((draws @ self.wins) * draws).sum(axis=1)
+            values[AUC] = np.where(pairs > 0, wins / pairs, np.nan)
         return values
 
 
 def _pairwise_wins(
     confidences: np.ndarray, correct: np.ndarray, speakers: np.ndarray, num_speakers: int
 ) -> np.ndarray:
-    """(S, S) for speakers i and j: pairs of a correct word of i and a wrong one of j in which the
-    correct one has the greater confidence, equal ones half."""
+    """(S, S) pairs of a correct word of i and a less confident wrong one of j; equal ones half."""
     values, ranks = np.unique(confidences, return_inverse=True)
     wins = np.zeros((num_speakers, num_speakers))
     size = max(1, _BLOCK // len(values))
@@ -194,17 +185,14 @@ class Drawn:
 
     Attributes:
         values: metric -> its value over all words.
-        draws: metric -> (B,) its values over draws of speakers; B is 0 with fewer than two
-            speakers.
+        draws: metric -> (B,) its values over draws; B is 0 with fewer than two speakers.
     """
 
     values: Mapping[str, float]
     draws: Mapping[str, np.ndarray]
 
     def measured(self, confidence: float, baseline: Drawn | None = None) -> dict[str, Measured]:
-        """Every metric, or its difference from that of ``baseline``, which has seen the same
-        draws.
-        """
+        """Every metric, or its difference from that of ``baseline`` on the same draws."""
         by_metric = {}
         for metric in METRICS:
             value, draws = self.values[metric], self.draws[metric]
@@ -230,21 +218,13 @@ def draw_metrics(
         blocks += speaker_draws(num_speakers, rng, num_replicates)
     replicates = []
     for system in systems:
-        values = {
-            metric: float(v[0]) for metric, v in system.metrics(np.ones((1, num_speakers))).items()
-        }
+        everyone = system.metrics(np.ones((1, num_speakers)))
         of_blocks = [system.metrics(draws) for draws in blocks]
-        draws = {
-            metric: np.concatenate([block[metric] for block in of_blocks]) for metric in METRICS
-        }
-        replicates.append(Drawn(values, draws))
+        draws = {name: np.concatenate([block[name] for block in of_blocks]) for name in METRICS}
+        replicates.append(Drawn({name: float(v[0]) for name, v in everyone.items()}, draws))
     return replicates
 
 
 def _interval(drawn: np.ndarray, confidence: float) -> Interval | None:
     drawn = drawn[np.isfinite(drawn)]
-    if not len(drawn):
-        return None
-    tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(drawn, [tail, 1.0 - tail])
-    return Interval(float(low), float(high), confidence)
+    return percentiles(drawn, confidence) if len(drawn) else None

@@ -21,12 +21,10 @@ class CorpusInfo:
     Attributes:
         name: of the corpus; empty where it is not known.
         synthetic: whether the speech was made by a machine.
-        scored_units: recognized unit -> scored unit, as in
-            :func:`privasr_k2.scoring.align.to_scored_units`.
+        scored_units: as in :func:`privasr_k2.scoring.align.to_scored_units`.
         unit: what the recognized units are: :data:`WORD` or :data:`PHONE`.
         public_roles: the roles that are not private.
-        entities: what found the entities of the references, as ``tag_entities`` names it; empty:
-            whoever annotated the corpus, or nobody.
+        entities: the tagger of the references; empty: the corpus's own annotation, or none.
     """
 
     name: str
@@ -37,11 +35,6 @@ class CorpusInfo:
     entities: str = ""
 
     @property
-    def renamed(self) -> dict[str, str]:
-        """The part of ``scored_units`` that keeps a unit, as itself or as another."""
-        return {unit: scored for unit, scored in self.scored_units.items() if scored}
-
-    @property
     def heading(self) -> list[str]:
         """The note above a report's figures: a paragraph for corpora of synthetic speech."""
         if not self.synthetic:
@@ -50,11 +43,6 @@ class CorpusInfo:
             f"**Synthetic speech.** The corpus `{self.name}` is made by a program: these figures"
             " show that the recipe works, not how well it recognizes people.\n"
         ]
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Units that are not scored, such as hesitations, sorted."""
-        return tuple(sorted(unit for unit, scored in self.scored_units.items() if not scored))
 
 
 UNKNOWN = CorpusInfo(name="", synthetic=False, scored_units={})
@@ -72,29 +60,18 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
     content = read_json(path)
     units = content.get("scored_units", {}) if isinstance(content, dict) else None
     known = isinstance(units, dict) and all(isinstance(scored, str) for scored in units.values())
-    if (
-        not isinstance(content, dict)
-        or "name" not in content
-        or not isinstance(units, dict)
-        or not known
-    ):
-        raise DataError(
-            path,
-            "name and scored_units of the corpus",
-            "something else",
-            "prepare the corpus again",
-        )
+    if not known or "name" not in content:
+        expected = "name and scored_units of the corpus"
+        raise DataError(path, expected, "something else", "prepare the corpus again")
     unit, public_roles = content.get("unit", WORD), content.get("public_roles", [])
     if unit not in (WORD, PHONE) or not isinstance(public_roles, list):
         found = f"unit {unit!r}, public_roles {public_roles!r}"
-        raise DataError(
-            path, f"unit {WORD} or {PHONE}, and a list", found, "prepare the corpus again"
-        )
-    synthetic = bool(content.get("synthetic", False))
+        way_out = "prepare the corpus again"
+        raise DataError(path, f"unit {WORD} or {PHONE}, and a list", found, way_out)
     return CorpusInfo(
         name=str(content["name"]),
-        synthetic=synthetic,
-        scored_units=units,
+        synthetic=bool(content.get("synthetic", False)),
+        scored_units=units or {},
         unit=str(unit),
         public_roles=tuple(map(str, public_roles)),
         entities=str(content.get("entities", "")),
@@ -102,8 +79,7 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
 
 
 def read_vocabulary(lang_dir: Path) -> frozenset[str]:
-    """The words of ``words.txt`` that can be recognized: without ``<eps>`` and the disambiguation
-    symbol ``#0``.
+    """The words of ``words.txt`` that can be recognized: without ``<eps>`` and ``#0``.
 
     Raises:
         DataError: a line is not a word and its number.
@@ -113,11 +89,7 @@ def read_vocabulary(lang_dir: Path) -> frozenset[str]:
     for number, line in read_lines(path):
         fields = line.split()
         if len(fields) != 2 or not fields[1].isdigit():
-            raise DataError(
-                f"{path}:{number}",
-                "a word and its number",
-                repr(line),
-                "prepare the lang folder again",
-            )
+            way_out = "prepare the lang folder again"
+            raise DataError(f"{path}:{number}", "a word and its number", repr(line), way_out)
         words.add(fields[0])
     return frozenset(words - {"<eps>", "#0"})

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from privasr_k2.scoring.align import Pair, align
 
 
 @dataclass(frozen=True)
 class ErrorCounts:
-    """How many words came out right and wrong. Counts of disjoint texts are added with ``+`` or
-    ``sum``.
+    """Counts of right and wrong words, which ``+`` and ``sum`` add up.
 
     Attributes:
         hits: reference words that were recognized.
@@ -54,9 +53,7 @@ class ErrorCounts:
 
     @property
     def rate(self) -> float | None:
-        """Errors by reference word, 0 or more, above 1 where much is inserted; ``None`` without
-        any.
-        """
+        """Errors by reference word, 0 or more, maybe above 1; ``None`` without reference words."""
         return self.errors / self.ref_words if self.ref_words else None
 
     @property
@@ -85,9 +82,7 @@ class ErrorCounts:
     @classmethod
     def from_dict(cls, values: Mapping[str, int]) -> ErrorCounts:
         """Read the output of :meth:`to_dict`; other keys are ignored."""
-        return cls(
-            values["hits"], values["substitutions"], values["insertions"], values["deletions"]
-        )
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
 
 
 def total(counts: Iterable[ErrorCounts]) -> ErrorCounts:

@@ -1,4 +1,4 @@
-"""Were the names recognized? Recall and precision of the words inside entities, class by class.
+"""Recall and precision of the words inside entities, class by class.
 
 References tell which of their words lie inside an entity; hypotheses do not. Both rates come from
 the alignment that gives the word errors. For a class c:
@@ -7,29 +7,25 @@ the alignment that gives the word errors. For a class c:
     precision = hits / hyp_words,    hits:      those of them that were recognized,
                                      hyp_words: hits and false alarms.
 
-A recognized word that is right has its class from the reference word beside it, so that the month
-of May is no false alarm of a person called May. A word that is wrong (substituted or inserted) is a
-false alarm of class c if more than half of that word's occurrences in annotated references lie
-inside entities of class c: a name that nobody said counts, the "of" of a wrong "University of" does
-    not.
+A right word has the class of the reference word beside it: the month of May is no false alarm of a
+person called May. A wrong word (substituted or inserted) is a false alarm of class c if more than
+half of its occurrences in annotated references lie inside entities of class c: a name that nobody
+said counts, the "of" of a wrong "University of" does not.
 
-These references are those of the role that is scored, of the corpus's public roles, and of the
-files that are named. Training text is not among them unless it is named, because where it is
-private a table of results would depend on it without any noise. Wrong names that occur in none of
-these references are no false alarms, so that precision is an upper bound, and a loose one where the
-role's own references are all there is: a recognizer's wrong names are mostly those of its training
-text. All systems are measured alike, whether they mark entities or not.
+These references are those of the scored role, of the corpus's public roles, and of named files.
+Training text is not among them unless it is named: where it is private, a table of results would
+depend on it without noise. Wrong names that occur in none of these references are no false alarms,
+so that precision is an upper bound, and a loose one without further references.
 
 :data:`ALL` stands for all classes together: a word inside two nested entities counts once, and a
-wrong word is a false alarm if more than half of its occurrences lie inside entities of whichever
-class.
+wrong word is a false alarm if more than half of its occurrences lie inside entities of any class.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +86,8 @@ class EntityCounts:
     def __add__(self, other: EntityCounts) -> EntityCounts:
         if not isinstance(other, EntityCounts):
             return NotImplemented
-        return EntityCounts(
-            self.hits + other.hits,
-            self.ref_words + other.ref_words,
-            self.hyp_words + other.hyp_words,
-        )
+        pairs = zip(astuple(self), astuple(other))
+        return EntityCounts(*(own + others for own, others in pairs))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; the rates follow from the counts."""
@@ -117,10 +110,10 @@ class EntityScore:
     Attributes:
         utterances: how many of its utterances are annotated, also those without an entity.
         classes: counts by class, sorted by name.
-        speakers: of each speaker, sorted by name, the counts of all classes together (:data:`ALL`)
-            and of those classes that are not 0; empty in results that do not have them.
-        intervals: of the recall over speakers, of :data:`ALL` and of each class; ``None`` where
-            fewer than two speakers have words of it; empty where none were computed.
+        speakers: speaker, sorted -> counts of :data:`ALL` and of classes that are not 0; may be
+            empty in older results.
+        intervals: of the recall of :data:`ALL` and of each class; ``None`` where fewer than two
+            speakers have words of it; empty where none were computed.
     """
 
     utterances: int
@@ -173,13 +166,10 @@ class Entities:
     """The entities in the manifests.
 
     Attributes:
-        words: id of an annotated utterance of the role -> classes of each scored word of its
-            reference.
-        typical: scored word -> the classes in which more than half of its occurrences lie; other
-            words are absent.
+        words: id of an annotated utterance -> classes of each scored word of its reference.
+        typical: scored word -> the classes in which more than half of its occurrences lie.
         names: all classes, sorted.
-        any_class: scored words of which more than half of the occurrences lie inside entities of
-            any class.
+        any_class: scored words with more than half of their occurrences inside any entity.
     """
 
     words: Mapping[str, tuple[Classes, ...]]
@@ -198,12 +188,11 @@ def read_entities(
     """Read the entities of one role, and how words are used there and in other references.
 
     Args:
-        manifests: the folder with ``cuts_<role>.jsonl.gz``. An utterance is annotated where its
-            supervision has ``custom["entities"]``, a list of ``[first_word, last_word_exclusive,
-            class]`` that counts the words of ``text``.
+        manifests: the folder with ``cuts_<role>.jsonl.gz``. Annotations are lists of
+            ``[first_word, last_word_exclusive, class]`` in a supervision's ``custom["entities"]``.
         role: whose utterances are to be scored.
         scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`.
-        public_roles: roles whose references may be looked at; those without a file are passed over.
+        public_roles: roles whose references may be looked at; their files may be missing.
         more_cuts: further ``cuts_*.jsonl.gz`` to look at.
 
     Returns:
@@ -227,13 +216,12 @@ def read_entities(
                 (unit, name) for unit, classes in tagged for name in (classes and {*classes, ALL})
             )
     names = tuple(sorted({name for _, name in inside} - {ALL}))
+    mostly = [(unit, name) for (unit, name), count in inside.items() if 2 * count > uses[unit]]
+    any_class = (unit for unit, name in mostly if name == ALL)
     typical: dict[str, Classes] = {}
-    for (unit, name), count in inside.items():
-        if name != ALL and 2 * count > uses[unit]:
+    for unit, name in mostly:
+        if name != ALL:
             typical[unit] = typical.get(unit, _NONE) | {name}
-    any_class = (
-        unit for (unit, name), count in inside.items() if name == ALL and 2 * count > uses[unit]
-    )
     return Entities(words, typical, names, frozenset(any_class))
 
 
@@ -243,12 +231,12 @@ def score_entities(
     """Count the words of entities in the alignments of one part.
 
     Args:
-        alignments: id, speaker and alignment of each utterance, in scored units; those that are not
-            annotated count nowhere.
+        alignments: id, speaker and alignment of each utterance, in scored units; only annotated
+            ones count.
         entities: of the role.
 
     Returns:
-        counts of all classes that the corpus has; ``None`` where no utterance is annotated.
+        counts of all classes of the corpus; ``None`` where no utterance is annotated.
 
     Raises:
         DataError: a reference that has not the words of the manifests.
@@ -269,9 +257,8 @@ def score_entities(
             continue
         utterances += 1
         if sum(ref is not None for ref, _ in pairs) != len(of_words):
-            raise DataError(
-                name, f"a reference of {len(of_words)} words", "another one", "decode again"
-            )
+            expected = f"a reference of {len(of_words)} words"
+            raise DataError(name, expected, "another one", "decode again")
         by_speaker[speaker].add(pairs, of_words, entities)
     if not utterances:
         return None
@@ -342,10 +329,6 @@ def _is_span(span: Any, num_words: int) -> bool:
     if not isinstance(span, list) or len(span) != 3:
         return False
     first, end, label = span
-    whole = type(first) is int and type(end) is int
-    return (
-        whole
-        and 0 <= first < end <= num_words
-        and isinstance(label, str)
-        and label not in ("", ALL)
-    )
+    if [type(value) for value in span] != [int, int, str]:
+        return False
+    return 0 <= first < end <= num_words and label not in ("", ALL)

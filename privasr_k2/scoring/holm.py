@@ -1,9 +1,7 @@
-"""P-values that allow for many tests: Holm's correction.
+"""P-values that allow for many tests: Holm's correction [holm1979].
 
-Of m tests of systems that do not differ, one in twenty falls below 0.05 all the same. Holm's
-p-values [holm1979] keep the chance that any equal pair is called different below the level,
-whatever the tests have to do with each other. With the p-values in increasing order p_1 <= ... <=
-p_m,
+It keeps the chance that any equal pair is called different below the level, whatever the tests have
+to do with each other. With the p-values in increasing order p_1 <= ... <= p_m,
 
     adjusted_i = min(1, max_{j <= i} (m - j + 1) p_j).
 

@@ -1,6 +1,4 @@
-"""Reader of decoded hypotheses: a folder of ``*.jsonl``, one record an utterance, checked as a
-whole.
-"""
+"""Reader of decoded hypotheses: a folder of ``*.jsonl``, one record an utterance."""
 
 from __future__ import annotations
 
@@ -18,8 +16,7 @@ _LISTED = 3
 
 
 class Weights(NamedTuple):
-    """One point of the grid that ``tune_weights`` searches. Points order by LM weight, then by
-    insertion penalty.
+    """One point of the grid that ``tune_weights`` searches; LM weights order first.
 
     Attributes:
         lm_weight: factor of the language model's log probability, 0 or more.
@@ -48,9 +45,8 @@ class Utterance:
         part: the corpus's own name of the part it belongs to.
         speaker: the user.
         ref: words of the reference.
-        no_path: whether the search ended without a final path, so that nothing was recognized.
-        hyps: words for each point of the grid; empty where ``no_path`` and the record names no
-            point.
+        no_path: whether the search ended without a final path.
+        hyps: words for each point of the grid; may be empty where ``no_path``.
     """
 
     id: str
@@ -100,21 +96,13 @@ def read_decoded(folder: Path) -> Decoded:
         for record in read_jsonl(path):
             utterance = _utterance(path, record)
             if utterance.id in seen:
-                raise DataError(
-                    path,
-                    "every utterance once",
-                    f"{utterance.id} again, which {seen[utterance.id]} has",
-                    f"remove {folder} and {_AGAIN}: its files come from different runs",
-                )
+                found = f"{utterance.id} again, which {seen[utterance.id]} has"
+                raise DataError(path, "every utterance once", found, _other_runs(folder))
             utterances[utterance.id], seen[utterance.id] = utterance, path
             roles.setdefault(str(record.get("role", _role_of_folder(folder))), utterance.id)
     if not utterances:
-        raise DataError(
-            folder,
-            "*.jsonl files with a record an utterance",
-            "none",
-            f"{_AGAIN}, or correct --in-hyps",
-        )
+        expected = "*.jsonl files with a record an utterance"
+        raise DataError(folder, expected, "none", f"{_AGAIN}, or correct --in-hyps")
     if len(roles) > 1:
         found = ", ".join(f"{role} (such as {example})" for role, example in sorted(roles.items()))
         raise DataError(folder, "utterances of one role", found, _AGAIN)
@@ -123,12 +111,7 @@ def read_decoded(folder: Path) -> Decoded:
 
 
 def check_complete(decoded: Decoded, manifests: Path) -> None:
-    """Refuse a decoding from which a job or an utterance is missing: what is not recognized counts
-    as errors.
-
-    Args:
-        decoded: what was decoded.
-        manifests: the folder with ``cuts_<role>.jsonl.gz``.
+    """Refuse a decoding that has not the utterances of ``cuts_<role>.jsonl.gz`` in ``manifests``.
 
     Raises:
         DataError: ids are missing, or there are others.
@@ -136,21 +119,13 @@ def check_complete(decoded: Decoded, manifests: Path) -> None:
     source = manifests / f"cuts_{decoded.role}.jsonl.gz"
     expected, got = set(read_cut_ids(source)), {u.id for u in decoded.utterances}
     if missing := sorted(expected - got):
-        found = f"{len(missing)} of {len(expected)} missing: {_some(missing)}"
-        raise DataError(
-            decoded.place,
-            f"the utterances of {source}",
-            found,
-            f"{_AGAIN}: a job may have been lost",
-        )
+        found = f"{len(missing)} of {len(expected)} missing: {some_of(missing)}"
+        way_out = f"{_AGAIN}: a job may have been lost"
+        raise DataError(decoded.place, f"the utterances of {source}", found, way_out)
     if surplus := sorted(got - expected):
-        found = f"{len(surplus)} others: {_some(surplus)}"
-        raise DataError(
-            decoded.place,
-            f"the utterances of {source}",
-            found,
-            f"remove {decoded.place} and {_AGAIN}",
-        )
+        found = f"{len(surplus)} others: {some_of(surplus)}"
+        way_out = f"remove {decoded.place} and {_AGAIN}"
+        raise DataError(decoded.place, f"the utterances of {source}", found, way_out)
 
 
 def read_cut_ids(path: Path) -> list[str]:
@@ -162,9 +137,8 @@ def read_cut_ids(path: Path) -> list[str]:
     ids = []
     for number, cut in enumerate(read_jsonl(path), start=1):
         if "id" not in cut:
-            raise DataError(
-                path, "cuts with an id", f"none in cut {number}", "prepare the corpus again"
-            )
+            expected = "cuts with an id"
+            raise DataError(path, expected, f"none in cut {number}", "prepare the corpus again")
         ids.append(str(cut["id"]))
     return ids
 
@@ -172,12 +146,10 @@ def read_cut_ids(path: Path) -> list[str]:
 def _utterance(path: Path, record: Mapping[str, Any]) -> Utterance:
     place = f"{path} ({record.get('id', 'a record without id')})"
     try:
-        hyps = {
-            Weights(float(h["lm_weight"]), float(h["insertion_penalty"])): tuple(
-                str(h["words"]).split()
-            )
-            for h in record["hyps"]
-        }
+        hyps = {}
+        for hyp in record["hyps"]:
+            point = Weights(float(hyp["lm_weight"]), float(hyp["insertion_penalty"]))
+            hyps[point] = tuple(str(hyp["words"]).split())
         utterance = Utterance(
             id=str(record["id"]),
             part=str(record["part"]),
@@ -189,9 +161,8 @@ def _utterance(path: Path, record: Mapping[str, Any]) -> Utterance:
     except KeyError as error:
         raise DataError(place, f"the key {error}", f"only {' '.join(record)}", _AGAIN) from error
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(
-            place, "hyps with numbers as weights and text as words", str(error), _AGAIN
-        ) from error
+        expected = "hyps with numbers as weights and text as words"
+        raise DataError(place, expected, str(error), _AGAIN) from error
     if not all(math.isfinite(number) for point in hyps for number in point):
         raise DataError(place, "finite weights", "others", _AGAIN)
     if not hyps and not utterance.no_path:
@@ -199,36 +170,28 @@ def _utterance(path: Path, record: Mapping[str, Any]) -> Utterance:
     return utterance
 
 
+def _other_runs(folder: Path) -> str:
+    return f"remove {folder} and {_AGAIN}: its files come from different runs"
+
+
 def _role_of_folder(folder: Path) -> str:
     return folder.name.removeprefix("decode_")
 
 
 def _grid(folder: Path, utterances: Iterable[Utterance]) -> tuple[Weights, ...]:
-    grid: tuple[Weights, ...] = ()
-    first = ""
-    for utterance in utterances:
-        points = tuple(sorted(utterance.hyps))
-        if not points:
-            continue
-        if not grid:
-            grid, first = points, utterance.id
-        elif points != grid:
-            raise DataError(
-                folder,
-                f"every utterance with the {len(grid)} LM weights and insertion penalties of"
-                f" {first}",
-                f"{utterance.id} with {len(points)}, not all of them the same",
-                f"remove {folder} and {_AGAIN}: its files come from different runs",
-            )
+    grids = {u.id: tuple(sorted(u.hyps)) for u in utterances if u.hyps}
+    first, grid = next(iter(grids.items()), ("", ()))
+    for name, points in grids.items():
+        if points != grid:
+            expected = f"every utterance with the {len(grid)} LM weights and insertion penalties of"
+            found = f"{name} with {len(points)}, not all of them the same"
+            raise DataError(folder, f"{expected} {first}", found, _other_runs(folder))
     if not grid:
-        raise DataError(
-            folder,
-            "an utterance with a path",
-            "none",
-            "widen the search beam, or look at the acoustic model",
-        )
+        way_out = "widen the search beam, or look at the acoustic model"
+        raise DataError(folder, "an utterance with a path", "none", way_out)
     return grid
 
 
-def _some(names: list[str]) -> str:
+def some_of(names: list[str]) -> str:
+    """The first names, for an error."""
     return " ".join(names[:_LISTED]) + (" ..." if len(names) > _LISTED else "")

@@ -2,7 +2,7 @@
 
 ``recogs-<part>-<setting>.txt`` holds references and hypotheses, ``errs-<part>-<setting>.txt`` the
 error rate, every alignment and counts for each word, ``wer-summary-<part>.txt`` a line for each
-setting, the best one first. ``speakers-<part>-<setting>.txt`` is ours: one line a speaker.
+setting, the best one first. ``speakers-<part>-<setting>.txt`` is ours: a line a speaker.
 """
 
 from __future__ import annotations
@@ -25,16 +25,12 @@ def part_files(
     utterances: Sequence[ScoredUtterance],
     settings: Mapping[Weights, ErrorCounts],
 ) -> dict[str, str]:
-    """All files of one part.
+    """All files of one part: file name -> text.
 
     Args:
         part: its name; a slash in it becomes an underscore in file names.
-        weights: the setting that was scored.
-        utterances: at this setting.
-        settings: error counts of all settings that the summary shall list.
-
-    Returns:
-        file name -> text.
+        weights: the setting at which ``utterances`` were scored.
+        settings: error counts of all settings of the summary.
     """
     name = part.replace("/", "_")
     by_speaker: dict[str, ErrorCounts] = {}
@@ -63,9 +59,8 @@ def wer_summary(counts: Mapping[str, ErrorCounts]) -> str:
     ['settings\\tWER', 'a\\t0.00', 'b\\t25.00']
     """
     ordered = sorted(counts, key=lambda setting: (counts[setting].errors, setting))
-    return _text(
-        ["settings\tWER", *(f"{setting}\t{_percent(counts[setting])}" for setting in ordered)]
-    )
+    lines = (f"{setting}\t{_percent(counts[setting])}" for setting in ordered)
+    return _text(["settings\tWER", *lines])
 
 
 def speakers(counts: Mapping[str, ErrorCounts]) -> str:
@@ -83,28 +78,19 @@ def errs(utterances: Iterable[ScoredUtterance]) -> str:
     ordered = _sorted(utterances)
     c = total(u.counts for u in ordered)
     pairs = Counter(pair for u in ordered for pair in u.pairs)
+    substituted = {f"{r} -> {h}": n for (r, h), n in pairs.items() if None not in (r, h) and r != h}
     lines = [
         f"%WER = {_percent(c)}",
-        (
-            f"Errors: {c.insertions} insertions, {c.deletions} deletions, {c.substitutions}"
-            f" substitutions, over {c.ref_words} reference words ({c.hits} correct)"
-        ),
-        (
-            "Search below for sections starting with PER-UTT DETAILS:, SUBSTITUTIONS:, "
-            "DELETIONS:, INSERTIONS:, PER-WORD STATS:"
-        ),
+        f"Errors: {c.insertions} insertions, {c.deletions} deletions, {c.substitutions}"
+        f" substitutions, over {c.ref_words} reference words ({c.hits} correct)",
+        "Search below for sections starting with PER-UTT DETAILS:, SUBSTITUTIONS:, "
+        "DELETIONS:, INSERTIONS:, PER-WORD STATS:",
         "",
         "PER-UTT DETAILS: corr or (ref->hyp)  ",
         *(f"{u.id}:\t{alignment_line(u.pairs)}" for u in ordered),
         "",
         "SUBSTITUTIONS: count ref -> hyp",
-        *_most_frequent(
-            {
-                f"{r} -> {h}": n
-                for (r, h), n in pairs.items()
-                if r is not None and h is not None and r != h
-            }
-        ),
+        *_most_frequent(substituted),
         "",
         "DELETIONS: count ref",
         *_most_frequent({str(r): n for (r, h), n in pairs.items() if h is None}),

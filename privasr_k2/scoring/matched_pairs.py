@@ -1,19 +1,17 @@
-"""Are two systems different, or was it chance? The matched-pairs sentence-segment test, MAPSSWE.
+"""The matched-pairs sentence-segment test, MAPSSWE: do two systems differ?
 
 Errors within an utterance depend on each other, because a wrong word spoils its neighbours. Two
-words that both systems have right separate what happens before them from what happens after them:
-between such places lie segments whose errors are taken as independent. With errors ``a_i`` and
-``b_i`` of the systems in segment i and ``d_i = a_i - b_i``,
+words that both systems have right separate segments whose errors are taken as independent. With
+errors ``a_i`` and ``b_i`` of the systems in segment i and ``d_i = a_i - b_i``,
 
     z = mean(d) / sqrt(variance(d) / n),    p = 2 (1 - Phi(|z|)),
 
 variance with n - 1 below [gillick1989]. Segments in which both systems are right do not count.
 
-Segments are those of NIST's sc_stats (2.4.10), which gives the same segments, errors and z for the
-same alignments. Where all differences are equal and not 0 it prints z = 0 and p = 1, and we give
-none; it looks p up in a table, with z cut off after two decimals. sclite aligns with substitutions
-at 4, insertions and deletions at 3, so that its alignments, and a few segments with them, may
-differ from ours.
+NIST's sc_stats (2.4.10) gives the same segments, errors and z for the same alignments. Where all
+differences are equal and not 0 it prints z = 0 and p = 1, and we give none; it looks p up in a
+table, with z cut off after two decimals. sclite aligns with other costs (substitutions 4,
+insertions and deletions 3), so that its alignments, and a few segments, may differ from ours.
 
 [gillick1989] L. Gillick and S. J. Cox, Some statistical issues in the comparison of speech
 recognition algorithms, ICASSP 1989.
@@ -38,13 +36,10 @@ class MatchedPairs:
     """The outcome of the test.
 
     Attributes:
-        segments: segments with an error of either system (n). Below about 50 the normal
-            approximation is rough.
-        errors_a: errors of the first system in them.
-        errors_b: errors of the second system in them.
+        segments: segments with an error (n). The normal approximation is rough below about 50.
+        errors_a, errors_b: errors of the first and of the second system in them.
         z: standardized mean difference; above 0 where the first system makes more errors. ``None``
-            where the differences do not vary and are not all 0, or where there are fewer than two
-            segments.
+            where the differences do not vary and are not all 0, or with fewer than two segments.
         p_value: two-sided, between 0 and 1; ``None`` as ``z``.
     """
 
@@ -60,19 +55,13 @@ def compare(
 ) -> MatchedPairs:
     """Test two systems on the same utterances.
 
-    Args:
-        refs: N references, each a sequence of words.
-        hyps_a: N hypotheses of the first system.
-        hyps_b: N hypotheses of the second system.
-
     Raises:
         ValueError: not as many references as hypotheses.
 
-    >>> refs = ["a b c d e f g".split()] * 4
-    >>> worse = [h.split() for h in ("a x c d e f y", "a x c d e f y", "a b c d e f y", "a x c d e f g")]
-    >>> result = compare(refs, worse, refs)
+    >>> refs = ["a b c d e f g".split()] * 2
+    >>> result = compare(refs, ["a x c d e f y".split(), "a x c d e f g".split()], refs)
     >>> result.segments, result.errors_a, result.errors_b
-    (6, 6, 0)
+    (3, 3, 0)
     """
     refs = list(refs)
     slots_a, slots_b = (
@@ -85,28 +74,17 @@ def compare(
 def compare_slots(
     slots_a: Iterable[Sequence[int]], slots_b: Iterable[Sequence[int]]
 ) -> MatchedPairs:
-    """:func:`compare` where errors have been counted: a system that is compared often is aligned
-    once.
-
-    Args:
-        slots_a: for each of N utterances the (2U + 1,) errors of :func:`errors_by_slot`, the first
-            system's.
-        slots_b: those of the second system, in the same order.
+    """:func:`compare` with the (2U + 1,) errors of :func:`errors_by_slot` of each utterance.
 
     Raises:
         ValueError: not as many utterances, or slots in one, as the other.
     """
-    utterances = zip(slots_a, slots_b, strict=True)
-    segments = [pair for ours, theirs in utterances for pair in _segments(ours, theirs)]
+    segments = [pair for slots in zip(slots_a, slots_b, strict=True) for pair in _segments(*slots)]
     return mapsswe(np.array(segments, dtype=np.int64).reshape(-1, 2))
 
 
 def segment_errors(pairs_a: Sequence[Pair], pairs_b: Sequence[Pair]) -> list[tuple[int, int]]:
     """Cut one utterance into segments and count both systems' errors in each.
-
-    Args:
-        pairs_a: the first system's alignment with the reference.
-        pairs_b: the second system's alignment with the same reference.
 
     Returns:
         ``(errors_a, errors_b)`` for each segment where at least one of them is above 0.
@@ -137,9 +115,7 @@ def _segments(slots_a: Sequence[int], slots_b: Sequence[int]) -> list[tuple[int,
 
 
 def errors_by_slot(pairs: Sequence[Pair]) -> list[int]:
-    """Errors at 2U + 1 slots: before the first word, at it, between it and the next, ..., after the
-    last.
-    """
+    """Errors at 2U + 1 slots: before the first word, at it, before the next, ..., at the end."""
     slots = [0]
     for ref, hyp in pairs:
         if ref is None:
@@ -150,11 +126,7 @@ def errors_by_slot(pairs: Sequence[Pair]) -> list[int]:
 
 
 def mapsswe(errors: np.ndarray) -> MatchedPairs:
-    """The test itself.
-
-    Args:
-        errors: (n, 2) errors of the two systems in n segments.
-    """
+    """The test itself, on the (n, 2) errors of the two systems in n segments."""
     n = len(errors)
     errors_a, errors_b = (int(e) for e in errors.sum(axis=0)) if n else (0, 0)
     differences = errors[:, 0] - errors[:, 1]  # (n,)

@@ -2,9 +2,8 @@
 
 A Kaldi folder holds what ``lattice-to-nbest`` and ``nbest-to-linear`` write as text, words as
 symbols (``utils/int2sym.pl``): ``words`` (``utt-RANK WORD WORD...``), ``ac_cost`` and ``lm_cost``
-(``utt-RANK COST``, the negated natural logs, unscaled). ``lm_cost.NAME`` has the costs of a further
-LM, and ``no_path`` the utterances for which nothing was found, a line each: Kaldi itself has no way
-to say so.
+(``utt-RANK COST``, the negated natural logs, unscaled). Our own are ``lm_cost.NAME``, the costs of
+a further LM, and ``no_path``, the utterances without a path.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, read_jsonl, read_lines, write_text
+from privasr_k2.scoring.hypotheses import some_of
 from privasr_k2.scoring.nbest_lists import GRAPH, Hypothesis, NbestList, NbestLists
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,6 @@ Ranked = dict[str, tuple[Hypothesis, ...]]
 """The hypotheses of each utterance in a foreign file; none where it records no path."""
 
 _CHANNEL = "1"
-_LISTED = 3
 _RANK = re.compile("[1-9][0-9]{0,8}")
 _TRN = re.compile(r"^(.*?)\s*\(([^()\s]+)\)\s*$")
 
@@ -49,49 +48,35 @@ def read_references(cuts: Path) -> dict[str, Reference]:
     references = {}
     for number, cut in enumerate(read_jsonl(cuts), start=1):
         try:
-            supervision = cut["supervisions"][0]
-            values = (
-                (cut.get("custom") or {}).get("part"),
-                supervision.get("speaker"),
-                supervision.get("text"),
-            )
+            supervision, custom = cut["supervisions"][0], cut.get("custom") or {}
+            values = custom.get("part"), supervision.get("speaker"), supervision.get("text")
             references[str(cut["id"])] = Reference(*(str(text or "") for text in values))
         except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise DataError(
-                cuts,
-                "cuts with an id and a supervision",
-                f"cut {number} without",
-                "prepare the corpus again",
-            ) from error
+            expected, found = "cuts with an id and a supervision", f"cut {number} without"
+            raise DataError(cuts, expected, found, "prepare the corpus again") from error
     return references
 
 
 def with_references(
     ranked: Ranked, references: Mapping[str, Reference] | None, place: str | Path
 ) -> Iterator[NbestList]:
-    """Lists from hypotheses, sorted by id.
+    """Lists from hypotheses that were read from ``place``, sorted by id.
 
-    Args:
-        ranked: what was read from ``place``.
-        references: of all utterances; one that ``ranked`` lacks becomes one without a path.
-            ``None``: part, user and reference stay empty.
+    An utterance with a reference and without hypotheses has no path. Without ``references``, part,
+    user and reference stay empty.
 
     Raises:
         DataError: hypotheses of an utterance without a reference.
     """
     if references is not None:
         if surplus := sorted(set(ranked) - set(references)):
-            raise DataError(
-                place,
-                "only utterances that have a reference",
-                f"{len(surplus)} others: {_some(surplus)}",
-                "give the cuts that were recognized, or rename the utterances",
-            )
+            expected = "only utterances that have a reference"
+            way_out = "give the cuts that were recognized, or rename the utterances"
+            raise DataError(place, expected, f"{len(surplus)} others: {some_of(surplus)}", way_out)
         if missing := sorted(set(references) - set(ranked)):
-            log.warning(
-                "%s: nothing for %d of %d utterances (no path there): %s",
-                place, len(missing), len(references), _some(missing),
-            )  # fmt: skip
+            counts = len(missing), len(references)
+            text = "%s: nothing for %d of %d utterances (no path there): %s"
+            log.warning(text, place, *counts, some_of(missing))
     for name in sorted(ranked if references is None else references):
         hyps = ranked.get(name, ())
         part, speaker, text = ("", "", "") if references is None else references[name]
@@ -99,12 +84,9 @@ def with_references(
 
 
 def write_kaldi(lists: NbestLists, folder: Path) -> None:
-    """Write a Kaldi folder, whole or not at all. Costs are written so that reading gives the same
-    numbers.
-    """
-    texts: dict[str, list[str]] = {
-        name: [] for name in ("words", "ac_cost", *(_cost_file(lm) for lm in lists.lm_names))
-    }
+    """Write a Kaldi folder, whole or not at all; reading its costs gives the same numbers."""
+    names = ("words", "ac_cost", *map(_cost_file, lists.lm_names))
+    texts: dict[str, list[str]] = {name: [] for name in names}
     lost = [nbest.id for nbest in lists.lists if nbest.no_path]
     for nbest in lists.lists:
         for hyp in nbest.hyps:
@@ -133,9 +115,8 @@ def read_kaldi(folder: Path) -> Ranked:
     """
     words = folder / "words"
     if not words.is_file():
-        raise DataError(
-            words, "the words of an N-best list", "nothing", "write it with nbest-to-linear"
-        )
+        way_out = "write it with nbest-to-linear"
+        raise DataError(words, "the words of an N-best list", "nothing", way_out)
     texts: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)
     for place, key, value in _entries(words):
         utterance, rank = _utterance_and_rank(place, key)
@@ -156,12 +137,8 @@ def read_kaldi(folder: Path) -> Ranked:
         for expected, rank in enumerate(sorted(ranks), start=1):
             place, text = ranks[rank]
             if rank != expected:
-                raise DataError(
-                    place,
-                    f"the ranks 1, 2, ... of {utterance}",
-                    f"{rank} after {expected - 1}",
-                    "number anew",
-                )
+                found = f"{rank} after {expected - 1}"
+                raise DataError(place, f"the ranks 1, 2, ... of {utterance}", found, "number anew")
             repeated += text in hyps
             key = f"{utterance}-{rank}"
             scores = {lm: 0.0 - costs[key] for lm, costs in lms.items()}
@@ -174,23 +151,19 @@ def read_kaldi(folder: Path) -> Ranked:
             name = line.strip()
             if name in ranked:
                 what = "which has words" if ranked[name] else "again"
-                raise DataError(
-                    f"{folder / 'no_path'}:{number}",
-                    "every utterance without a path, once",
-                    f"{name} {what}",
-                    "take the line out",
-                )
+                place, found = f"{folder / 'no_path'}:{number}", f"{name} {what}"
+                wanted = "every utterance without a path, once"
+                raise DataError(place, wanted, found, "take the line out")
             if name:
                 ranked[name] = ()
     return ranked
 
 
 def write_ctm(lists: NbestLists, path: Path) -> None:
-    """Write the best hypotheses as CTM: ``utt channel start duration word confidence``, times in
-    seconds.
+    """Write the best hypotheses as CTM: ``utt channel start duration word confidence``.
 
-    Times are rounded to milliseconds; a word without confidence has five columns. Utterances
-    without words have no line.
+    Times are in seconds, rounded to milliseconds; a word without confidence has five columns.
+    Utterances without words have no line.
 
     Raises:
         DataError: words without times.
@@ -200,12 +173,8 @@ def write_ctm(lists: NbestLists, path: Path) -> None:
         for hyp in nbest.hyps[:1]:
             words = hyp.words.split()
             if words and hyp.times is None:
-                raise DataError(
-                    lists.lines[nbest.id],
-                    "word times",
-                    f"none for {nbest.id}",
-                    "give make_nbest the language folder, --in-lang",
-                )
+                expected, way_out = "word times", "give make_nbest the language folder, --in-lang"
+                raise DataError(lists.lines[nbest.id], expected, f"none for {nbest.id}", way_out)
             for n, (word, (start, end)) in enumerate(zip(words, hyp.times or ())):
                 confidence = "" if hyp.confidences is None else f" {hyp.confidences[n]:.6f}"
                 lines.append(
@@ -217,13 +186,11 @@ def write_ctm(lists: NbestLists, path: Path) -> None:
 def read_ctm(paths: Iterable[Path]) -> Ranked:
     """Read CTM files as lists of one hypothesis, words sorted by their starts.
 
-    Times stay those of the file, which begin with the recording. There are no scores: ``am_score``
-    is 0.
+    Times stay those of the file, which begin with the recording; ``am_score`` is 0.
 
     Raises:
-        DataError: a file without words; with file and line: not five or six columns, alternatives,
-            several channels of one utterance, times or confidences that are no numbers or out of
-            range, confidences of only some words.
+        DataError: a file without words; with file and line: a wrong column, alternatives, several
+            channels of one utterance, confidences of only some words.
     """
     spoken: dict[str, list[tuple[float, float, str, float | None]]] = defaultdict(list)
     channels: dict[str, str] = {}
@@ -235,41 +202,30 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
             empty = False
             place, fields = f"{path}:{number}", line.split()
             if len(fields) not in (5, 6):
-                columns = f"{len(fields)} columns"
-                raise DataError(
-                    place,
-                    "utt channel start duration word [confidence]",
-                    columns,
-                    "correct the line",
-                )
+                expected = "utt channel start duration word [confidence]"
+                raise DataError(place, expected, f"{len(fields)} columns", "correct the line")
             name, channel, start, duration, word = fields[:5]
             if word.startswith("<ALT"):
-                raise DataError(
-                    place, "one word at a time", f"alternatives ({word})", "choose one of them"
-                )
+                found = f"alternatives ({word})"
+                raise DataError(place, "one word at a time", found, "choose one of them")
             if channels.setdefault(name, channel) != channel:
-                raise DataError(
-                    place,
+                expected, found = (
                     f"the channel {channels[name]} of {name}",
                     f"the channel {channel}",
-                    "give channels names of their own in the first column",
                 )
+                way_out = "give channels names of their own in the first column"
+                raise DataError(place, expected, found, way_out)
             begin = _in_range(place, "a start", start, math.inf)
             length = _in_range(place, "a duration", duration, math.inf)
             _in_range(place, "an end", repr(begin + length), math.inf)
             sure = _in_range(place, "a confidence", fields[5], 1.0) if len(fields) == 6 else None
             if spoken[name] and (spoken[name][-1][3] is None) != (sure is None):
-                raise DataError(
-                    place,
-                    f"confidences of all words of {name}, or of none",
-                    line,
-                    "add the missing ones",
-                )
+                expected = f"confidences of all words of {name}, or of none"
+                raise DataError(place, expected, line, "add the missing ones")
             spoken[name].append((begin, begin + length, word, sure))
         if empty:
-            raise DataError(
-                path, "words with times", "none", "write it again, or leave the file out"
-            )
+            expected = "words with times"
+            raise DataError(path, expected, "none", "write it again, or leave the file out")
     ranked: Ranked = {}
     for name, words in spoken.items():
         words.sort(key=lambda word: word[0])
@@ -281,9 +237,7 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
 
 
 def write_trn(lists: NbestLists, path: Path, *, references: bool = False) -> None:
-    """Write the best hypotheses, or the references, as trn: ``words (utt)``; no words without a
-    path.
-    """
+    """Write the best hypotheses, or the references, as trn: ``words (utt)``."""
     lines = []
     for nbest in lists.lists:
         words = nbest.ref if references else nbest.hyps[0].words if nbest.hyps else ""
@@ -292,8 +246,7 @@ def write_trn(lists: NbestLists, path: Path, *, references: bool = False) -> Non
 
 
 def read_trn(path: Path) -> Ranked:
-    """Read a trn file as lists of one hypothesis; ``am_score`` is 0, there are neither times nor
-    confidences.
+    """Read a trn file as lists of one hypothesis; ``am_score`` is 0.
 
     Raises:
         DataError: with file and line: no utterance in brackets, an utterance twice, alternatives.
@@ -307,9 +260,8 @@ def read_trn(path: Path) -> Ranked:
             raise DataError(place, "words (utterance)", repr(line)[:60], "correct the line")
         words, name = match[1].split(), match[2]
         if "{" in words:
-            raise DataError(
-                place, "one word at a time", "alternatives in { }", "choose one of them"
-            )
+            expected = "one word at a time"
+            raise DataError(place, expected, "alternatives in { }", "choose one of them")
         if name in ranked:
             raise DataError(place, "every utterance once", f"{name} again", "keep one of the two")
         ranked[name] = (Hypothesis(1, " ".join(words), 0.0, {}),)
@@ -323,9 +275,8 @@ def _cost_file(lm: str) -> str:
 def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
     """``file:line``, key and the rest of each line."""
     if not path.is_file():
-        raise DataError(
-            path, "a cost for every hypothesis", "nothing", "write it with nbest-to-linear"
-        )
+        expected = "a cost for every hypothesis"
+        raise DataError(path, expected, "nothing", "write it with nbest-to-linear")
     for number, line in read_lines(path):
         key, _, value = line.strip().replace("\t", " ").partition(" ")
         if key:
@@ -335,9 +286,8 @@ def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
 def _utterance_and_rank(place: str, key: str) -> tuple[str, int]:
     utterance, _, rank = key.rpartition("-")
     if not utterance or not _RANK.fullmatch(rank):
-        raise DataError(
-            place, "a key such as utt-1, utt-2, ...", key, "write it with lattice-to-nbest"
-        )
+        expected = "a key such as utt-1, utt-2, ..."
+        raise DataError(place, expected, key, "write it with lattice-to-nbest")
     return utterance, int(rank)
 
 
@@ -346,12 +296,11 @@ def _costs(path: Path, known: set[str]) -> dict[str, float]:
     for place, key, value in _entries(path):
         if key not in known or key in costs:
             what = "again" if key in costs else "without words"
-            raise DataError(
-                place, "one cost for every hypothesis", f"{key} {what}", "take the line out"
-            )
+            expected = "one cost for every hypothesis"
+            raise DataError(place, expected, f"{key} {what}", "take the line out")
         costs[key] = _in_range(place, f"the cost of {key}", value, math.inf, -math.inf)
     if missing := sorted(known - set(costs)):
-        lost = f"{len(missing)} of {len(known)} missing: {_some(missing)}"
+        lost = f"{len(missing)} of {len(known)} missing: {some_of(missing)}"
         raise DataError(path, "a cost for every hypothesis", lost, "write it with nbest-to-linear")
     return costs
 
@@ -363,14 +312,6 @@ def _in_range(place: str, what: str, text: str, most: float, least: float = 0.0)
         number = math.nan
     if not (math.isfinite(number) and least <= number <= most):
         limits = f" from {least:g} to {most:g}" if math.isfinite(most) else ""
-        raise DataError(
-            place,
-            f"{what}, a number{limits or (' from 0' if least == 0 else '')}",
-            repr(text),
-            "correct it",
-        )
+        expected = f"{what}, a number{limits or (' from 0' if least == 0 else '')}"
+        raise DataError(place, expected, repr(text), "correct it")
     return number
-
-
-def _some(names: list[str]) -> str:
-    return " ".join(names[:_LISTED]) + (" ..." if len(names) > _LISTED else "")

@@ -1,8 +1,4 @@
-"""N-best lists: a folder of ``*.jsonl`` with one utterance a line, written, read and checked.
-
-``make_nbest`` and ``import_nbest`` write them, LMs add their scores, ``export_nbest`` hands them
-on.
-"""
+"""N-best lists: a folder of ``*.jsonl`` with one utterance a line, written, read and checked."""
 
 from __future__ import annotations
 
@@ -15,13 +11,12 @@ from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import parse_record, read_lines, write_jsonl
-from privasr_k2.scoring.hypotheses import read_cut_ids
+from privasr_k2.scoring.hypotheses import read_cut_ids, some_of
 
 GRAPH = "graph"
 """The name of the first pass's own LM scores: those of its decoding graph."""
 
 _REPAIR = "make the lists again, or correct the line"
-_LISTED = 3
 
 
 @dataclass(frozen=True)
@@ -31,15 +26,12 @@ class Hypothesis:
     Attributes:
         rank: from 1.
         words: one space between them; none is a hypothesis, too.
-        am_score: natural log, unweighted; 0 where a recognizer does not tell it.
+        am_score: natural log, unweighted; 0 where it is not known.
         lm_scores: natural log, unweighted, by the LM's name; ``graph`` is the first pass's.
-        confidences: for each word the probability that it is correct, where known.
-        times: for each word its start and end in seconds from the beginning of the cut, where
-            known.
-        classes: spans ``(first word, last word + 1, class)`` of entities, where they were looked
-            for.
-        depths: for each word the effective number of words that competed with it in the lattice,
-            itself included, where known.
+        confidences: P(the word is correct) of each word, where known.
+        times: start and end of each word in seconds of the cut, where known.
+        classes: spans ``(first word, last word + 1, class)`` of entities, where known.
+        depths: effective number of words in the lattice at each word, itself included, where known.
     """
 
     rank: int
@@ -88,19 +80,14 @@ class NbestList:
     def to_dict(self) -> dict[str, Any]:
         """The list as plain values, a line of the file.
 
-        >>> NbestList("u1", "dev", "s1", "hi", False, (Hypothesis(1, "hi", -2.5, {}),)).to_dict()["hyps"]
-        [{'rank': 1, 'words': 'hi', 'am_score': -2.5, 'lm_scores': {}, 'confidences': None, 'times':
-        None, \
-'classes': None, 'depths': None}]
+        >>> hyp = Hypothesis(1, "hi", -2.5, {"graph": -1.0})
+        >>> record = NbestList("u1", "dev", "s1", "hi", False, (hyp,)).to_dict()
+        >>> record["hyps"][0]["words"], record["hyps"][0]["lm_scores"]
+        ('hi', {'graph': -1.0})
         """
-        return {
-            "id": self.id,
-            "part": self.part,
-            "speaker": self.speaker,
-            "ref": self.ref,
-            "no_path": self.no_path,
-            "hyps": [hyp.to_dict() for hyp in self.hyps],
-        }
+        names = ("id", "part", "speaker", "ref", "no_path")
+        values = {name: getattr(self, name) for name in names}
+        return {**values, "hyps": [hyp.to_dict() for hyp in self.hyps]}
 
 
 @dataclass(frozen=True)
@@ -129,12 +116,8 @@ def read_nbest(folder: Path) -> NbestLists:
     """Read and check the lists of all jobs.
 
     Raises:
-        DataError: with file and line: no lists; a line that is no JSON object or lacks a key; an
-            utterance twice; a score that is missing (also one of an LM that scored other
-            hypotheses) or no finite number; ranks other than 1, 2, ...; two hypotheses of an
-            utterance with the same words; confidences or times that are not one for each word,
-            confidences outside [0, 1], times that go backwards; class spans that reach outside the
-            words; depths below 1; ``no_path`` with hypotheses, or none without it.
+        DataError: with file and line: no lists, an utterance twice, or a record that breaks what
+            :class:`NbestList` and :class:`Hypothesis` say of its values.
     """
     lists: dict[str, NbestList] = {}
     lines: dict[str, str] = {}
@@ -146,27 +129,19 @@ def read_nbest(folder: Path) -> NbestLists:
             place = f"{path}:{number}"
             nbest = parse_nbest(place, line)
             if nbest.id in lists:
-                raise DataError(
-                    place,
-                    "every utterance once",
-                    f"{nbest.id} again, which {lines[nbest.id]} has",
-                    _REPAIR,
-                )
+                found = f"{nbest.id} again, which {lines[nbest.id]} has"
+                raise DataError(place, "every utterance once", found, _REPAIR)
             for hyp in nbest.hyps:
-                if names is None:
-                    names = tuple(sorted(hyp.lm_scores))
-                elif names != tuple(sorted(hyp.lm_scores)):
-                    raise DataError(
-                        _of(place, nbest.id, hyp.rank),
-                        f"the LM scores {_names(names)}, as the hypotheses before have",
-                        _names(tuple(sorted(hyp.lm_scores))),
-                        "score all hypotheses with the same LMs",
-                    )
+                scored = tuple(sorted(hyp.lm_scores))
+                names = scored if names is None else names
+                if names != scored:
+                    where, way_out = _of(place, nbest.id, hyp.rank), "score all with the same LMs"
+                    expected = f"the LM scores {_names(names)}, as the hypotheses before have"
+                    raise DataError(where, expected, _names(scored), way_out)
             lists[nbest.id], lines[nbest.id] = nbest, place
     if not lists:
-        raise DataError(
-            folder, "*.jsonl files with an N-best list a line", "none", "run make_nbest"
-        )
+        expected = "*.jsonl files with an N-best list a line"
+        raise DataError(folder, expected, "none", "run make_nbest")
     return NbestLists(folder, tuple(lists[name] for name in sorted(lists)), lines, names or ())
 
 
@@ -182,56 +157,36 @@ def parse_nbest(place: str, line: str) -> NbestList:
     if no_path == bool(hyps):
         found = f"{len(hyps)} hypotheses and no_path {str(no_path).lower()}"
         raise DataError(f"{place} ({record['id']})", "hypotheses, or else no_path", found, _REPAIR)
-    ranked = tuple(
-        _hypothesis(place, record["id"], rank, hyp) for rank, hyp in enumerate(hyps, start=1)
-    )
+    name, numbered = record["id"], enumerate(hyps, start=1)
+    ranked = tuple(_hypothesis(place, name, rank, hyp) for rank, hyp in numbered)
     seen: dict[str, int] = {}
     for hyp in ranked:
         if hyp.words in seen:
-            raise DataError(
-                _of(place, record["id"], hyp.rank),
-                "hypotheses with different words",
-                f"those of rank {seen[hyp.words]} again, {hyp.words!r}",
-                "keep the better one of the two",
-            )
+            where, expected = _of(place, name, hyp.rank), "hypotheses with different words"
+            found = f"those of rank {seen[hyp.words]} again, {hyp.words!r}"
+            raise DataError(where, expected, found, "keep the better one of the two")
         seen[hyp.words] = hyp.rank
-    return NbestList(
-        record["id"], record["part"], record["speaker"], record["ref"], no_path, ranked
-    )
+    return NbestList(name, record["part"], record["speaker"], record["ref"], no_path, ranked)
 
 
 def check_nbest_complete(lists: NbestLists, cuts: Path) -> None:
-    """Refuse lists that lack an utterance of the references, or have one that no reference knows.
-
-    Args:
-        lists: what was read.
-        cuts: ``cuts_<role>.jsonl.gz`` with the references.
+    """Refuse references of ``cuts_<role>.jsonl.gz`` without a list, and lists without a reference.
 
     Raises:
-        DataError: references without a list, or, with its line, a list without a reference.
+        DataError: the first of them.
     """
     expected = set(read_cut_ids(cuts))
     if missing := sorted(expected - set(lists.lines)):
-        found = f"{len(missing)} of {len(expected)} missing: {_some(missing)}"
-        raise DataError(
-            lists.place, f"a list for every utterance of {cuts}", found, "make the lists again"
-        )
+        found = f"{len(missing)} of {len(expected)} missing: {some_of(missing)}"
+        way_out = "make the lists again"
+        raise DataError(lists.place, f"a list for every utterance of {cuts}", found, way_out)
     if surplus := [nbest.id for nbest in lists.lists if nbest.id not in expected]:
-        raise DataError(
-            lists.lines[surplus[0]],
-            f"only utterances of {cuts}",
-            f"{len(surplus)} others: {_some(surplus)}",
-            "give the lists and the references of one role",
-        )
+        found, way_out = f"{len(surplus)} others: {some_of(surplus)}", "give those of one role"
+        raise DataError(lists.lines[surplus[0]], f"only utterances of {cuts}", found, way_out)
 
 
 def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str | Path) -> None:
-    """Refuse words that a vocabulary does not have.
-
-    Args:
-        lists: what was read.
-        vocabulary: the words that are known.
-        source: the file that they come from, for the error.
+    """Refuse words that the vocabulary of the file ``source`` does not have.
 
     Raises:
         DataError: unknown words, with the line of the first one.
@@ -244,19 +199,13 @@ def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str 
             for hyp in nbest.hyps
             if not unknown.keys().isdisjoint(hyp.words.split())
         )
-        found = f"{len(unknown)} others in {lists.place}: {_some(list(unknown))}"
-        raise DataError(
-            first,
-            f"the words of {source}",
-            found,
-            "normalize the lists as the LM's text, or take its <unk>",
-        )
+        found = f"{len(unknown)} others in {lists.place}: {some_of(list(unknown))}"
+        way_out = "normalize the lists as the LM's text, or take its <unk>"
+        raise DataError(first, f"the words of {source}", found, way_out)
 
 
 def unknown_words(lists: NbestLists, vocabulary: Container[str]) -> Counter[str]:
-    """How often the hypotheses have each word that a vocabulary does not have, in the order of the
-    lists.
-    """
+    """How often each unknown word occurs in the hypotheses, in the order of the lists."""
     words = Counter(
         word for nbest in lists.lists for hyp in nbest.hyps for word in hyp.words.split()
     )
@@ -280,34 +229,25 @@ def _hypothesis(place: str, name: str, rank: int, record: Any) -> Hypothesis:
         " ".join(words),
         _number(where, "am_score", _get(where, record, "am_score")),
         {lm: _number(where, f"lm_scores.{lm}", score) for lm, score in scores.items()},
-        _confidences(where, words, record.get("confidences")),
+        _numbers(where, "confidences", words, record, 0, "from 0 to 1"),
         _times(where, words, record.get("times")),
         _classes(where, words, record.get("classes")),
-        _depths(where, words, record.get("depths")),
+        _numbers(where, "depths", words, record, 1, "of 1 or more"),
     )
 
 
-def _confidences(where: str, words: list[str], values: Any) -> tuple[float, ...] | None:
+def _numbers(
+    where: str, name: str, words: list[str], record: Mapping[str, Any], least: int, limits: str
+) -> tuple[float, ...] | None:
+    """A number of at least ``least`` for each word; confidences are at most 1."""
+    values = record.get(name)
     if values is None:
         return None
-    numbers = tuple(
-        _number(where, "confidences", v) for v in _one_a_word(where, "confidences", words, values)
-    )
+    numbers = tuple(_number(where, name, v) for v in _one_a_word(where, name, words, values))
+    most = 1 if name == "confidences" else math.inf
     for word, number in zip(words, numbers):
-        if not 0 <= number <= 1:
-            raise DataError(where, "confidences from 0 to 1", f"{number} for {word!r}", _REPAIR)
-    return numbers
-
-
-def _depths(where: str, words: list[str], values: Any) -> tuple[float, ...] | None:
-    if values is None:
-        return None
-    numbers = tuple(
-        _number(where, "depths", v) for v in _one_a_word(where, "depths", words, values)
-    )
-    for word, number in zip(words, numbers):
-        if number < 1:
-            raise DataError(where, "depths of 1 or more", f"{number} for {word!r}", _REPAIR)
+        if not least <= number <= most:
+            raise DataError(where, f"{name} {limits}", f"{number} for {word!r}", _REPAIR)
     return numbers
 
 
@@ -321,16 +261,9 @@ def _times(where: str, words: list[str], values: Any) -> tuple[tuple[float, floa
         start, end = (_number(where, "times", value) for value in span)
         before = spans[-1][0] if spans else 0.0
         if not before <= start <= end:
-            raise DataError(
-                where,
-                "times that go forwards, from 0",
-                (
-                    f"{word!r} from {start} to {end} after a word that starts at {before}"
-                    if spans
-                    else f"{word!r} from {start} to {end}"
-                ),
-                _REPAIR,
-            )
+            found = f"{word!r} from {start} to {end}"
+            found += f" after a word that starts at {before}" if spans else ""
+            raise DataError(where, "times that go forwards, from 0", found, _REPAIR)
         spans.append((start, end))
     return tuple(spans)
 
@@ -342,12 +275,8 @@ def _classes(where: str, words: list[str], values: Any) -> tuple[tuple[int, int,
     for span in values if isinstance(values, list) else [values]:
         right = isinstance(span, list) and [type(v) for v in span] == [int, int, str]
         if not right or not 0 <= span[0] < span[1] <= len(words):
-            raise DataError(
-                where,
-                f"classes as [first word, last word + 1, class] within {len(words)} words",
-                repr(span)[:60],
-                _REPAIR,
-            )
+            expected = f"classes as [first word, last word + 1, class] within {len(words)} words"
+            raise DataError(where, expected, repr(span)[:60], _REPAIR)
         spans.append((span[0], span[1], span[2]))
     return tuple(spans)
 
@@ -381,7 +310,3 @@ def _of(place: str, name: str, rank: int) -> str:
 
 def _names(names: tuple[str, ...]) -> str:
     return " ".join(names) or "of no LM"
-
-
-def _some(names: list[str]) -> str:
-    return " ".join(names[:_LISTED]) + (" ..." if len(names) > _LISTED else "")

@@ -1,6 +1,4 @@
-"""Error counts of one decoded role, by part and by speaker, with intervals, as values and as
-``wer.json``.
-"""
+"""Error counts of one decoded role by part and speaker, with intervals; ``wer.json``."""
 
 from __future__ import annotations
 
@@ -26,6 +24,9 @@ from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
 
 WER_FILE = "wer.json"
 UTTERANCES_FILE = "utterances.jsonl"
+
+TwoTexts = tuple[tuple[str, ...], tuple[str, ...]]
+"""The words of a reference and of a hypothesis."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,9 @@ class ScoredUtterance:
 
     def to_dict(self) -> dict[str, Any]:
         """A record of ``utterances.jsonl``."""
-        return {
-            "id": self.id,
-            "part": self.part,
-            "speaker": self.speaker,
-            "no_path": self.no_path,
-            "ref": " ".join(self.ref),
-            "hyp": " ".join(self.hyp),
-            **self.counts.to_dict(),
-        }
+        about = {name: getattr(self, name) for name in ("id", "part", "speaker", "no_path")}
+        texts = {"ref": " ".join(self.ref), "hyp": " ".join(self.hyp)}
+        return {**about, **texts, **self.counts.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -98,6 +93,9 @@ class CharacterScore:
         return cls(speakers, None if interval is None else Interval(**interval))
 
 
+_FURTHER: tuple[tuple[str, Any], ...] = (("characters", CharacterScore), ("entities", EntityScore))
+
+
 @dataclass(frozen=True)
 class PartScore:
     """The result on one part.
@@ -105,15 +103,12 @@ class PartScore:
     Attributes:
         utterances: how many there are.
         speakers: counts of each speaker, sorted by name.
-        interval: of the error rate over speakers; ``None`` where there are fewer than two with
-            reference words.
-        no_path: ids of utterances for which nothing was recognized; all their words count as
-            deleted.
-        oov: reference words outside the vocabulary, before any mapping to scored units; ``None``
-            where the vocabulary was not given.
+        interval: of the error rate; ``None`` with fewer than two speakers with reference words.
+        no_path: ids of utterances without a path, whose words all count as deleted.
+        oov: OOV words before any mapping to scored units; ``None``: no vocabulary was given.
         ref_words: reference words among which ``oov`` was counted.
         characters: character errors of the same words; ``None`` where units are phones.
-        entities: the words of entities; ``None`` where the part has no annotated utterance.
+        entities: the words of entities; ``None`` where no utterance is annotated.
     """
 
     utterances: int
@@ -140,11 +135,7 @@ class PartScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``wer.json``; the rate in per cent follows from the counts."""
-        more: dict[str, Any] = {}
-        if self.characters is not None:
-            more["characters"] = self.characters.to_dict()
-        if self.entities is not None:
-            more["entities"] = self.entities.to_dict()
+        more = {"characters": self.characters, "entities": self.entities}
         return {
             "wer_percent": self.counts.percent,
             "interval": None if self.interval is None else asdict(self.interval),
@@ -155,7 +146,7 @@ class PartScore:
             "no_path": list(self.no_path),
             "oov": self.oov,
             "ref_words": self.ref_words,
-            **more,
+            **{name: score.to_dict() for name, score in more.items() if score is not None},
         }
 
     @classmethod
@@ -168,10 +159,7 @@ class PartScore:
             no_path=tuple(values["no_path"]),
             oov=values["oov"],
             ref_words=values["ref_words"],
-            characters=CharacterScore.from_dict(values["characters"])
-            if "characters" in values
-            else None,
-            entities=EntityScore.from_dict(values["entities"]) if "entities" in values else None,
+            **{name: kind.from_dict(values[name]) for name, kind in _FURTHER if name in values},
         )
 
 
@@ -182,30 +170,20 @@ def check_role(decoded: Decoded, role: str) -> None:
         DataError: the role of the decoded utterances is not ``role``.
     """
     if role and decoded.role != role:
-        raise DataError(
-            decoded.place,
-            f"utterances of the role {role}",
-            f"the role {decoded.role}",
-            "correct --in-hyps",
-        )
+        expected = f"utterances of the role {role}"
+        raise DataError(decoded.place, expected, f"the role {decoded.role}", "correct --in-hyps")
 
 
 def score_utterances(
     utterances: Iterable[Utterance], weights: Weights, scored_units: Mapping[str, str]
 ) -> list[ScoredUtterance]:
-    """Align every utterance's words at one point of the grid with its reference, both in scored
-    units.
-    """
+    """Align utterances at one point of the grid with their references, in scored units."""
     scored = []
     for u in utterances:
-        ref, hyp = (
-            to_scored_units(u.ref, scored_units),
-            to_scored_units(u.hyp(weights), scored_units),
-        )
+        ref, hyp = (to_scored_units(words, scored_units) for words in (u.ref, u.hyp(weights)))
         pairs = align(ref, hyp)
-        scored.append(
-            ScoredUtterance(u.id, u.part, u.speaker, u.no_path, ref, hyp, pairs, count_pairs(pairs))
-        )
+        of_reference = u.id, u.part, u.speaker, u.no_path
+        scored.append(ScoredUtterance(*of_reference, ref, hyp, pairs, count_pairs(pairs)))
     return scored
 
 
@@ -220,12 +198,11 @@ def score_part(
     """Sum up one part.
 
     Args:
-        part: its name, which also names the stream of random numbers: other parts do not shift its
-            interval.
+        part: its name, which names the stream of draws: other parts do not shift its interval.
         scored: its utterances.
         options: of the interval.
         raw_refs: their references before any mapping to scored units.
-        vocabulary: the words of the recognizer, or ``None`` where they are not known.
+        vocabulary: the words of the recognizer; ``None``: not known.
     """
     speakers, interval = _over_speakers(part, ((u.speaker, u.counts) for u in scored), options)
     words = [word for ref in raw_refs for word in ref]
@@ -242,13 +219,9 @@ def score_part(
 def score_characters(
     part: str, scored: Iterable[ScoredUtterance], options: ScoreOptions
 ) -> CharacterScore:
-    """Count the character errors of one part; see :mod:`privasr_k2.scoring.characters`.
+    """Count the character errors of one part, with an interval on the same draws as of the words.
 
-    Args:
-        part: its name. The speakers are drawn as for the words, so that both intervals see the same
-            draws.
-        scored: its utterances.
-        options: of the interval.
+    :mod:`privasr_k2.scoring.characters` defines the characters.
     """
     counts = ((u.speaker, count_character_errors(u.ref, u.hyp)) for u in scored)
     return CharacterScore(*_over_speakers(part, counts, options))
@@ -257,24 +230,16 @@ def score_characters(
 def score_names(
     part: str, scored: Iterable[ScoredUtterance], entities: Entities, options: ScoreOptions
 ) -> EntityScore | None:
-    """Count the words of entities in one part, with intervals of their recall over its annotated
-    speakers.
-
-    Args:
-        part: its name, which names the stream of random numbers, as for the words.
-        scored: its utterances.
-        entities: of the role.
-        options: of the intervals.
-    """
+    """Count the words of entities in one part, with intervals of their recall over speakers."""
     scores = score_entities(((u.id, u.speaker, u.pairs) for u in scored), entities)
     return None if scores is None else with_recall_intervals(part, scores, options)
 
 
-def with_recall_intervals(part: str, found: EntityScore, options: ScoreOptions) -> EntityScore:
+def with_recall_intervals(part: str, scores: EntityScore, options: ScoreOptions) -> EntityScore:
     """The same counts with intervals of the recall, all classes on the same draws of speakers."""
     intervals = {}
-    for name in (ALL, *found.classes):
-        counts = found.of_speakers(name)
+    for name in (ALL, *scores.classes):
+        counts = scores.of_speakers(name)
         intervals[name] = ratio_interval(
             np.array([c.hits for c in counts], dtype=np.int64),
             np.array([c.ref_words for c in counts], dtype=np.int64),
@@ -282,7 +247,7 @@ def with_recall_intervals(part: str, found: EntityScore, options: ScoreOptions) 
             num_replicates=options.num_replicates,
             confidence=options.confidence,
         )
-    return replace(found, intervals=intervals)
+    return replace(scores, intervals=intervals)
 
 
 def _over_speakers(
@@ -358,22 +323,22 @@ def read_score(folder: Path) -> Score:
         raise DataError(path, "what score writes", repr(error), "score again") from error
 
 
-def read_scored_words(
-    folder: Path,
-) -> dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
+def two_texts(record: Mapping[str, Any]) -> TwoTexts:
+    """The words of a record of ``utterances.jsonl``."""
+    return tuple(record["ref"].split()), tuple(record["hyp"].split())
+
+
+def read_scored_words(folder: Path) -> dict[str, dict[str, TwoTexts]]:
     """The words that were scored: part -> id -> (reference, hypothesis), in scored units.
 
     Raises:
         DataError: the file is not what ``wer`` writes.
     """
     path = folder / UTTERANCES_FILE
-    words: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = defaultdict(dict)
+    words: dict[str, dict[str, TwoTexts]] = defaultdict(dict)
     for record in read_jsonl(path):
         try:
-            words[record["part"]][record["id"]] = (
-                tuple(record["ref"].split()),
-                tuple(record["hyp"].split()),
-            )
+            words[record["part"]][record["id"]] = two_texts(record)
         except (KeyError, AttributeError) as error:
             raise DataError(path, "what score writes", repr(error), "score again") from error
     return dict(words)

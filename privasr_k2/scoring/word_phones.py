@@ -1,8 +1,7 @@
 """Phone errors of models that write words: how far off wrong words sound.
 
 Reference and hypothesis are read by the same lexicon, each word by its first pronunciation, and
-phones are folded. Nobody's phonetic labels are compared, and no model recognized phones: a right
-word has no errors, however it was said, and a homophone has none either.
+phones are folded. A right word has no errors, however it was said, and neither has a homophone.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from privasr_k2.randomness import stream
 from privasr_k2.scoring.align import align
 from privasr_k2.scoring.bootstrap import Interval, interval_over_speakers
 from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
-from privasr_k2.scoring.results import UTTERANCES_FILE, Score
+from privasr_k2.scoring.results import UTTERANCES_FILE, Score, two_texts
 
 #: Phones by word, folded.
 Spoken = Mapping[str, Sequence[str]]
@@ -29,8 +28,7 @@ class PhoneRate(NamedTuple):
     Attributes:
         counts: of all its utterances, in phones.
         interval: of the rate, the speakers drawn as for words.
-        unspoken: words of hypotheses that nobody knows how to say; each counts as a phone that fits
-            nothing.
+        unspoken: words of hypotheses without phones; each counts as a phone that fits nothing.
     """
 
     counts: ErrorCounts
@@ -47,10 +45,9 @@ class _Utterance(NamedTuple):
 
 def words_of(scores: Iterable[Score]) -> tuple[set[str], set[str]]:
     """The words of all references, and those of all hypotheses."""
-    utterances = [pair for score in scores for pair in _utterances(score)]
-    return {word for pair in utterances for word in pair.ref}, {
-        word for pair in utterances for word in pair.hyp
-    }
+    utterances = [utterance for score in scores for utterance in _utterances(score)]
+    refs = {word for utterance in utterances for word in utterance.ref}
+    return refs, {word for utterance in utterances for word in utterance.hyp}
 
 
 def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
@@ -67,9 +64,8 @@ def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
     for record in _utterances(score):
         unknown = next((word for word in record.ref if word not in spoken), None)
         if unknown is not None:
-            raise DataError(
-                score.place, "phones of every reference's word", f"none of {unknown!r}", "use g2p"
-            )
+            expected = "phones of every reference's word"
+            raise DataError(score.place, expected, f"none of {unknown!r}", "use g2p")
         phones = (
             tuple(phone for word in words for phone in spoken.get(word, (word,)))
             for words in record[2:]
@@ -93,12 +89,7 @@ def _utterances(score: Score) -> list[_Utterance]:
     path = score.place / UTTERANCES_FILE
     try:
         return [
-            _Utterance(
-                str(record["part"]),
-                str(record["speaker"]),
-                tuple(record["ref"].split()),
-                tuple(record["hyp"].split()),
-            )
+            _Utterance(record["part"], record["speaker"], *two_texts(record))
             for record in read_jsonl(path)
         ]
     except (KeyError, AttributeError, TypeError) as error:

@@ -1,9 +1,7 @@
-"""How well found entities agree with gold ones: by spans and by words, class by class.
+"""Agreement of found entities with gold ones, by spans and by words, class by class.
 
-A span agrees where first word, last word and class are the same. A word agrees where both lay it in
-an entity of the class. ``covered`` counts gold words that lie in a found entity of *any* class:
-these are replaced, if by a word of another class. The rest is *residual*: names that stay in
-sanitized text as they were said.
+A span agrees where first word, last word and class are the same. ``covered`` counts gold words in a
+found entity of *any* class, which sanitizing replaces; the rest is *residual*.
 """
 
 from __future__ import annotations
@@ -36,9 +34,7 @@ class Agreement:
     covered_words: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts, and the rates that follow from them in percent; ``None`` where nothing was to be
-        found.
-        """
+        """Counts, and rates in percent; ``None`` where a denominator is 0."""
         return {
             **asdict(self),
             "span_recall_percent": _percent(self.agreed_spans, self.gold_spans),
@@ -68,8 +64,8 @@ def agreement(
         DataError: a gold text that was not tagged or has other words, or no gold text at all.
 
     >>> gold = [TaggedText("u", ("ask", "ann", "hill"), (Entity(1, 3, "PER"),))]
-    >>> found = [TaggedText("u", ("ask", "ann", "hill"), (Entity(1, 2, "PER"), Entity(2, 3, "LOC")))]
-    >>> of_class = agreement(gold, found, "here")["PER"]
+    >>> tagged = (Entity(1, 2, "PER"), Entity(2, 3, "LOC"))
+    >>> of_class = agreement(gold, [TaggedText("u", gold[0].words, tagged)], "here")["PER"]
     >>> of_class.agreed_spans, of_class.agreed_words, of_class.covered_words
     (0, 1, 2)
     """
@@ -87,16 +83,14 @@ def agreement(
             raise DataError(place, expected, other, "tag the texts that are annotated")
         found_entities = tagged.entities or ()
         gold_words, found_words = _words(text.entities), _words(found_entities)
-        anywhere = {position for position, _ in found_words}
+        anywhere = {at for at, _ in found_words}
         counts.update(("gold_spans", e.label) for e in text.entities)
         counts.update(("found_spans", e.label) for e in found_entities)
         counts.update(("agreed_spans", e.label) for e in {*text.entities} & {*found_entities})
         counts.update(("gold_words", label) for _, label in gold_words)
         counts.update(("found_words", label) for _, label in found_words)
         counts.update(("agreed_words", label) for _, label in gold_words & found_words)
-        counts.update(
-            ("covered_words", label) for position, label in gold_words if position in anywhere
-        )
+        counts.update(("covered_words", label) for at, label in gold_words if at in anywhere)
     if not annotated:
         raise DataError(place, "texts with gold entities", "none", "name annotated text")
     labels = sorted({label for _, label in counts})

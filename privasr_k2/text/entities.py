@@ -1,9 +1,8 @@
-"""Named entities as spans of words, and what all taggers share.
+"""Named entities as spans of words, and the interface of taggers.
 
-A tagger has labels of its own (spaCy: 18, WNUT17: 6); :func:`fold` brings them to the four classes
-of CoNLL-2003, ``PER ORG LOC MISC``, of which turan2022 (section 2.1) makes its classes. Tagging
-wants text as it is written, with its capitals; what language models read is normalized:
-:func:`moved` carries the spans over.
+A tagger has labels of its own; :func:`fold` maps them to the four classes of CoNLL-2003, on which
+turan2022 (section 2.1) bases its classes. Taggers read text with capitals and language models read
+normalized text: :func:`moved` carries the spans over.
 """
 
 from __future__ import annotations
@@ -34,12 +33,11 @@ class TaggedText:
     Attributes:
         id: of the utterance, or a number.
         words: normalized, as language models read them.
-        entities: spans of ``words``, sorted, none inside another; ``None``: never looked for.
+        entities: sorted spans of ``words`` that do not nest; ``None``: never tagged.
         user: whose text it is; may be empty.
-        document: what it is part of (meeting, call); empty: all texts of the user are one document.
-        cased: the text as it was written, blank-parted tokens; empty where it is not known.
-        place: file and line that it was read from, for messages; no part of what texts are compared
-            by.
+        document: meeting or call; empty: all texts of the user are one document.
+        cased: the text as it was written; empty where it is not known.
+        place: file and line, for messages.
     """
 
     id: str
@@ -65,12 +63,12 @@ class Tagger(Protocol):
 def fold(
     entities: Iterable[Sequence[Any]], classes: Mapping[str, str], place: str | Path
 ) -> tuple[Entity, ...]:
-    """Entities in the classes of the recipe, none inside another or across one.
+    """Entities in the classes of the recipe, without overlaps.
 
     Args:
         entities: ``(first, end, label)``; capitals and hyphens of labels do not count.
         classes: label -> class; the empty class leaves entities of the label out.
-        place: what an error names.
+        place: named in errors.
 
     Raises:
         DataError: a label that ``classes`` lacks.
@@ -83,20 +81,15 @@ def fold(
     for first, end, label in entities:
         name = label.upper().replace("-", "_")
         if name not in classes:
-            raise DataError(
-                place,
-                f"labels out of {' '.join(classes)}",
-                label,
-                f"say what it counts as, or nothing to leave it out: --set classes.{name}=MISC",
-            )
+            way_out = f"map it to a class, or to nothing to leave it out: --set classes.{name}=MISC"
+            raise DataError(place, f"labels out of {' '.join(classes)}", label, way_out)
         if classes[name]:
             folded.append(Entity(first, end, classes[name]))
     return outermost(folded)
 
 
 def outermost(entities: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Entities that do not overlap, sorted: of two that do, the longer one, else the earlier,
-    stays.
+    """Sorted entities without overlaps: the longer one stays, else the earlier.
 
     >>> outermost([Entity(4, 5, "MISC"), Entity(2, 5, "ORG"), Entity(1, 3, "PER")])
     (Entity(first=2, end=5, label='ORG'),)
@@ -128,11 +121,11 @@ def moved(
     num_words: int,
     normalize: Callable[[Sequence[str]], Sequence[str]],
 ) -> tuple[Entity, ...]:
-    """Entities that count ``tokens``, as spans of the ``num_words`` words that these become.
+    """Entities in ``tokens``, as spans of the ``num_words`` words that these become.
 
-    A span begins after as many words as the tokens before it become, and ends before as many as
-    those behind it become; so a ``normalize`` that looks at neighbours (``$40 million``) moves no
-    other words. Entities of which no word is left are dropped.
+    A span begins after the words of the tokens before it and ends before those of the tokens behind
+    it, so a ``normalize`` that looks at neighbours (``$40 million``) is allowed. Empty spans are
+    dropped.
 
     >>> tokens = ["Mr.", "Smith-Jones", ",", "hello"]
     >>> moved(tokens, [(1, 3, "PER"), (2, 3, "ORG")], 4,
@@ -155,7 +148,7 @@ def checked(
         nested: whether entities may overlap, as annotations do before :func:`fold`.
 
     Raises:
-        DataError: no list of ``[first_word, last_word_exclusive, label]`` inside the words, or an
+        DataError: anything but ``[first_word, last_word_exclusive, label]`` inside the words, or an
             overlap.
 
     >>> checked("here", [[1, 2, "PER"]], 2)
@@ -171,12 +164,9 @@ def checked(
             raise DataError(place, expected, repr(span), "correct it, or tag the text again")
         accepted.append(Entity(*span))
     accepted.sort()
-    for one, other in itertools.pairwise(accepted):
-        if other.first < one.end and not nested:
-            raise DataError(
-                place,
-                "entities that do not overlap",
-                f"{list(one)} and {list(other)}",
-                "fold the labels: bin.tag_entities --set taggers=[gold]",
-            )
+    for before, entity in itertools.pairwise(accepted):
+        if entity.first < before.end and not nested:
+            found = f"{list(before)} and {list(entity)}"
+            way_out = "fold the labels: bin.tag_entities --set taggers=[gold]"
+            raise DataError(place, "entities that do not overlap", found, way_out)
     return tuple(accepted)

@@ -18,19 +18,17 @@ _OFTEN_SMALL, _NEARLY_ALWAYS_SMALL = 1 / 3, 0.9
 class Gazetteer:
     """Find names of lists.
 
-    A name matches tokens one by one; marks around a token and a possessive after the last one do
-    not count, and no name goes on after a comma, colon, question or exclamation mark. Where names
-    overlap the one that begins first is taken, and of those the longest.
+    A name matches token by token, without marks around a token and a final possessive; it does not
+    continue after ``, : ; ? !``. Of overlapping names the first is taken, then the longest.
 
-    A name of one word is easily a word. Where texts have capitals it needs one; one that is often
-    written small needs it inside a sentence, and those that are small nearly always are none. Where
-    texts have no capitals, those that are often small are none.
+    A name of one word needs a capital where texts have them. If cased text often writes it small,
+    it needs one inside a sentence, or in text without capitals is no name; if nearly always, never
+    is one.
 
     Args:
-        names: class -> names, blank-parted words. A name of several classes is of the first that
-            has it.
-        ignore_case: whether capitals do not count when a token is compared with a name.
-        small: words in lower case -> how often cased text writes them small, 0 to 1.
+        names: class -> names. A name of several classes belongs to the first.
+        ignore_case: whether to ignore capitals when a token is compared with a name.
+        small: lower-case word -> share of its occurrences that cased text writes small.
 
     >>> names = {"PER": ["Ann", "Ann Reading", "May"], "LOC": ["Reading"]}
     >>> gazetteer = Gazetteer(names, ignore_case=True, small={"may": 0.8, "reading": 0.5})
@@ -83,9 +81,7 @@ class Gazetteer:
             whole, bare = (*prefix, cores[end - 1]), (*prefix, _POSSESSIVE.sub("", cores[end - 1]))
             label = self._prefixes.get(whole) or self._prefixes.get(bare)
             alone = end == first + 1
-            if label is not None and not (
-                alone and self._is_word(tokens, bare[0], first, is_cased)
-            ):
+            if label and not (alone and self._is_word(tokens, bare[0], first, is_cased)):
                 best = Entity(first, end, label)
             if whole not in self._prefixes or _PART_ENDS.search(tokens[end - 1]):
                 break

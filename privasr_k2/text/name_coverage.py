@@ -1,4 +1,4 @@
-"""Which words of names a text shares with public lists, and with the names of another text."""
+"""Words of names that a text shares with public lists and with the names of another text."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ def name_coverage(
     background: Iterable[TaggedText],
     lists: Mapping[str, Iterable[str]],
 ) -> dict[str, dict[str, int]]:
-    """Class, and :data:`ALL` -> of the words of names in ``texts``, each as often as it stands
-    there:
+    """Counts of the running words of names, for each class and :data:`ALL`.
 
     ``words``; ``on_lists``: on the list of any class; ``on_own_list``: on that of the class;
-    ``in_names``: in some name of the background, of any class. Possessives do not count.
+    ``in_names``: in a name of the background, of any class. Possessives are stripped.
 
     Args:
         background: with entities.
@@ -42,9 +41,8 @@ def name_coverage(
     for (label, word), count in Counter(_name_words(texts)).items():
         counts = (True, word in anywhere, word in listed.get(label, ()), word in seen)
         for row in (label, ALL):
-            by_class.setdefault(row, Counter()).update(
-                {column: count * holds for column, holds in zip(columns, counts, strict=True)}
-            )
+            numbers = {column: count * holds for column, holds in zip(columns, counts, strict=True)}
+            by_class.setdefault(row, Counter()).update(numbers)
     return {
         label: {column: by_class[label][column] for column in columns}
         for label in sorted(by_class, key=lambda label: (label == ALL, label))

@@ -1,9 +1,7 @@
-"""Public name lists: a folder with a file a class, ``per.txt org.txt loc.txt misc.txt``, a name a
-line.
+"""Public name lists: a folder with one file per class, ``per.txt org.txt loc.txt misc.txt``.
 
-A line may have a second column, parted by a tab, with the probability of the name in its class: all
-lines of a file or none. Lists must be public. One that was made from private text is a release of
-its own.
+A line is a name and, in all lines of a file or none, a tab and its probability in the class. Lists
+must be public: one made from private text is a release of its own.
 """
 
 from __future__ import annotations
@@ -36,8 +34,8 @@ class NameList:
     """The names of one class.
 
     Attributes:
-        names: blank-parted words as they stand in the file, no two with the same normalized words.
-        weights: their probabilities, or ``None`` where the file has none.
+        names: as they stand in the file, different after normalization.
+        weights: their probabilities, or ``None``.
         places: file and line of each.
     """
 
@@ -50,16 +48,14 @@ def read_name_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, 
     """Class -> names, sorted by class.
 
     Raises:
-        DataError: no list in the folder; with line: a name without a word, with a class or a marker
-            inside (``<ORG>``, ``{x}``, ``[x]``), or that stands twice (as ``normalize`` leaves it),
-            a weight that is no number above 0, lines with and without; weights that do not sum to
-            1; a file without a name.
+        DataError: no list in the folder, or, with line: a name without a word, with a marker
+            (``<ORG>``, ``{x}``) or a duplicate after ``normalize``; bad or missing weights; an
+            empty file.
     """
     lists = {path.stem.upper(): _read(path, normalize) for path in sorted(folder.glob("*.txt"))}
     if not lists:
-        raise DataError(
-            folder, "name lists: per.txt org.txt loc.txt misc.txt", "none", "name their folder"
-        )
+        expected = "name lists: per.txt org.txt loc.txt misc.txt"
+        raise DataError(folder, expected, "none", "name their folder")
     return lists
 
 
@@ -86,17 +82,14 @@ def _read(path: Path, normalize: Callable[[str], str]) -> NameList:
         if tab:
             weights.append(_weight(place, weight))
         if weights and len(weights) != len(names):
-            raise DataError(
-                place, "a weight in all lines or in none", repr(line), "complete the file"
-            )
+            expected = "a weight in all lines or in none"
+            raise DataError(place, expected, repr(line), "complete the file")
     if not names:
-        raise DataError(
-            path, "a name in each line", "an empty class", "give names, or remove the file"
-        )
+        way_out = "give names, or remove the file"
+        raise DataError(path, "a name in each line", "an empty class", way_out)
     if weights and abs(math.fsum(weights) - 1) > _SUM_WITHIN:
-        raise DataError(
-            path, "weights that sum to 1", f"{math.fsum(weights):.9g}", "divide them by their sum"
-        )
+        found = f"{math.fsum(weights):.9g}"
+        raise DataError(path, "weights that sum to 1", found, "divide them by their sum")
     return NameList(tuple(names), tuple(weights) or None, tuple(places))
 
 
@@ -125,11 +118,10 @@ def names_of(texts: Iterable[TaggedText]) -> dict[str, Counter[str]]:
 
 
 def choose_names(counts: Mapping[str, int], *, at_least: int, most_words: int) -> list[str]:
-    """The names that stand in the text so often, sorted: alphabetical, so that the order tells no
-    counts.
+    """The names with enough mentions, sorted alphabetically so that the order shows no counts.
 
-    A possessive at the end goes; names with figures or in other scripts are left out, as
-    nobody knows how they are said.
+    A final possessive goes; names with figures or in other scripts, which have no known
+    pronunciation, are left out.
 
     >>> counts = {"ann": 1, "ann's": 1, "bob": 1, "a very long name": 9, "s60": 3}
     >>> choose_names(counts, at_least=2, most_words=2)
@@ -146,15 +138,13 @@ def choose_names(counts: Mapping[str, int], *, at_least: int, most_words: int) -
 
 
 def date_words() -> list[str]:
-    """Words of dates and times, which turan2022 counts as ``MISC``: weekdays, months, small
-    numbers.
-    """
+    """Words of dates and times, which turan2022 counts as ``MISC``."""
     days = [*calendar.day_name, *(name for name in calendar.month_name if name)]
     return sorted({*map(str.lower, days), *_DATE_WORDS.split()})
 
 
 def split_suffix(word: str) -> tuple[str, str]:
-    """A word of a name and what grammar adds to it: replaced is the first, the second stays.
+    """A word of a name and its possessive suffix; only the first is replaced.
 
     >>> split_suffix("ann's"), split_suffix("jones"), split_suffix("o'neill")
     (('ann', "'s"), ('jones', ''), ("o'neill", ''))
@@ -169,13 +159,12 @@ def words_of(
     """Class -> the different words of its names, normalized, without possessives, sorted.
 
     Raises:
-        DataError: a class with fewer than two words: then nothing can be replaced by another word.
+        DataError: a class with fewer than two words, where no other word could replace one.
     """
     words: dict[str, list[str]] = {}
     for label, of_class in lists.items():
-        stems = {
-            split_suffix(word)[0] for name in of_class.names for word in normalize(name).split()
-        }
+        split = (word for name in of_class.names for word in normalize(name).split())
+        stems = {split_suffix(word)[0] for word in split}
         if len(stems) < 2:
             expected = f"two different words of {label} or more"
             raise DataError(f"the list {label.lower()}.txt", expected, " ".join(stems), "add names")

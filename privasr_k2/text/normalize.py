@@ -1,4 +1,4 @@
-"""From text as found to words: what transcripts, language models and lexicons have in common."""
+"""From text as found to the words of transcripts, language models and lexicons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN = re.compile(r"[a-z]+(?: [a-z]+)*")
 
 
 def remove_markers(text: str) -> str:
-    """Without what stands in braces, brackets or angle brackets: noises, not words.
+    """Without braces, brackets, angle brackets and what they enclose.
 
     >>> remove_markers("Yeah {vocalsound} I [noise] see .")
     'Yeah I see .'
@@ -22,23 +22,19 @@ def remove_markers(text: str) -> str:
 
 
 def normalize_english(text: str) -> str:
-    """Lower-case words parted by single blanks.
+    """Lower-case words separated by single blanks.
 
-    Unicode NFKC; typographic apostrophes become ``'``; apostrophes inside a word stay and outer
-    ones go; markers such as ``{vocalsound}`` and ``[noise]`` go; every other sign parts words, the
-    hyphen too.
-    Digits stay as they are: they are not spelled out as words. Text without a word gives ``""``.
+    Unicode NFKC. Apostrophes are unified, and stay only inside a word; markers such as
+    ``{vocalsound}`` go; every other sign, the hyphen too, separates words. Digits stay.
 
     >>> normalize_english("Don\u2019t STOP -- it's a well-known {gap} 'dog', No. 7!")
     "don't stop it's a well known dog no 7"
     """
     if _PLAIN.fullmatch(text):  # most lines of a large text for language models
         return text
-    # Before and after: NFKC takes some apostrophes apart, and makes others (of the Greek numeral
-    # sign).
+    # Before and after: NFKC splits some apostrophes, and makes others (of the Greek numeral sign).
     text = unicodedata.normalize("NFKC", _APOSTROPHES.sub("'", remove_markers(text)))
     text = _APOSTROPHES.sub("'", text).lower()
-    # Lower case may part a letter and its mark again (Turkish capital I with dot); a mark alone is
-    # no letter.
+    # Lower case may split a letter and its mark again (Turkish capital I with dot).
     text = "".join(c for c in unicodedata.normalize("NFKC", text) if not unicodedata.combining(c))
     return " ".join(_OUTER_APOSTROPHES.sub(" ", _NOT_WORD.sub(" ", text)).split())

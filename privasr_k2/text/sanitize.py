@@ -1,33 +1,23 @@
-"""Sanitizing tagged text: names are replaced word by word by words of the same class, tagged, or
-deleted.
+"""Sanitizing tagged text: names are replaced word by word within their class, tagged, or deleted.
 
-Word-by-word replacement [adelani2020; turan2022, section 2.1]: each word i of each entity, on its
-own, is kept with probability p and else replaced by a uniform draw from the n different words of a
-*public* list of its class (the draw may be the same word again),
+Word-by-word replacement [adelani2020; turan2022, section 2.1]: each word i of each entity is kept
+with probability p, else replaced by a uniform draw from the n words of a *public* list of its class
+(possibly the same word),
 
-    P(out = j | word i) = p [i = j] + (1 - p) / n.
-
-What that is worth, and what it does not cover, tells :mod:`privasr_k2.privacy.replacement`:
-
+    P(out = j | word i) = p [i = j] + (1 - p) / n,
     epsilon of a word = ln(1 + n p / (1 - p)), of a mention of m words m times that.
 
-For this to hold, three things are done here that the papers do not say:
+:mod:`privasr_k2.privacy.replacement` accounts for it. Three conditions go beyond the papers:
 
-- a word that is not on the list of its class is always replaced: nothing else could have given it;
-- the guarantee counts numbers of mentions for each unit, of words for each mention and maybe of
-  utterances for each user that are public; what is beyond is always replaced, which costs nothing.
-  The text's own numbers would be told;
-- a kept word is written as the list writes it (all text is normalized), so that its spelling tells
-  nothing.
+- A word that is not on the list is always replaced.
+- Mentions per unit, words per mention and utterances per user are public bounds; what exceeds them
+  is always replaced.
+- A kept word is written as the list writes it. A possessive ("ann's") stays.
 
-A possessive ("ann's") is no part of the word and stays. *Consistent* replacement draws once for
-each different word of a class in a document. Draws are exact: whole numbers from a secret stream,
-rejected where they would make some words more likely; p is rounded down to a multiple of 2^-64.
-What was replaced by what is written nowhere. Who said what is not told either: sanitized texts have
-no users and documents, new ids, and an order from the secret stream (:func:`anonymous`); counting
-the words of one user's texts would else find the names that the user says most.
-
-The result is *sanitized*, not private: names that the tagger missed stay as they were said.
+*Consistent* replacement draws once for each different word of a class in a document. Draws are
+exact: rejection sampling from a secret stream, with p rounded down to a multiple of 2^-64. Texts
+get new ids and a secret order and lose users and documents (:func:`anonymous`), so that words
+cannot be counted per user. The result is *sanitized*, not private: missed names stay.
 
 [adelani2020] D. I. Adelani, A. Davody, T. Kleinbauer, D. Klakow, Privacy guarantees for
 de-identifying text transformations, Interspeech 2020.
@@ -53,17 +43,16 @@ METHODS = ("replace", "tag", "delete")
 
 @dataclass(frozen=True)
 class Replacement:
-    """How words of entities are replaced.
+    """Parameters of the replacement.
 
     Args:
         keep_prob: p, from 0 to 1.
         by_document: one draw for each different word of a class in a document.
-        mentions: of an utterance this many, the first ones, may keep words; with ``by_document`` so
-            many names of a document, counted as ``mentions * words_per_mention`` different words.
-        words_per_mention: of a mention this many words, the first ones, may be kept.
-        utterances_per_user: of a user this many utterances with entities, the first ones, may keep
-            words;
-            ``None``: any number. Not with ``by_document``.
+        mentions: first mentions of an utterance that may keep words; with ``by_document`` the first
+            ``mentions * words_per_mention`` different words of a document.
+        words_per_mention: first words of a mention that may be kept.
+        utterances_per_user: first utterances of a user with entities that may keep words; ``None``:
+            all. Not with ``by_document``.
     """
 
     keep_prob: float
@@ -75,16 +64,7 @@ class Replacement:
 
 @dataclass(frozen=True)
 class _Words:
-    """The words of all entities, one after the other. Arrays are (W,).
-
-    Attributes:
-        texts, positions: text and place of each word.
-        labels: its class, as an index of ``classes``.
-        listed: its number on the list of its class, -1 where it is not there.
-        may_keep: whether the guarantee counts it.
-        draws: the number of its draw: words of one draw get one outcome.
-        suffixes: what stays of it.
-    """
+    """The words of all entities in turn, each array (W,); words of one draw have one outcome."""
 
     classes: tuple[str, ...]
     texts: np.ndarray
@@ -102,17 +82,12 @@ def replace_words(
     how: Replacement,
     noise: Callable[[str], NoiseStream],
 ) -> list[TaggedText]:
-    """Replace the words of all entities.
+    """Replace the words of all entities; the result has no ``cased``.
 
     Args:
         texts: with entities.
-        lists: class -> its different words, as :func:`privasr_k2.text.name_lists.words_of` gives
-            them.
-        how: see there.
-        noise: gives the secret stream for a name, each name once: ``Release.noise``.
-
-    Returns:
-        the texts, with the same entities and numbers of words and without ``cased``.
+        lists: class -> its different words (:func:`privasr_k2.text.name_lists.words_of`).
+        noise: the secret stream of a name, each name once: ``Release.noise``.
 
     Raises:
         DataError: a class of the text without a list.
@@ -129,51 +104,33 @@ def replace_words(
     """
     needs_lists(texts, lists)
     words = _gather(texts, lists, how)
-    outcomes = _outcomes(
-        words, [len(lists[label]) for label in words.classes], how.keep_prob, noise
-    )
-    changed = [list(text.words) for text in texts]
     vocabularies = [lists[label] for label in words.classes]
-    columns = zip(
-        words.texts.tolist(),
-        words.positions.tolist(),
-        words.labels.tolist(),
-        outcomes.tolist(),
-        words.suffixes,
-    )
-    for text, position, label, outcome, suffix in columns:
+    outcomes = _outcomes(words, list(map(len, vocabularies)), how.keep_prob, noise)
+    changed = [list(text.words) for text in texts]
+    columns = (words.texts, words.positions, words.labels, outcomes)
+    for *numbers, suffix in zip(*(column.tolist() for column in columns), words.suffixes):
+        text, position, label, outcome = numbers
         changed[text][position] = vocabularies[label][outcome] + suffix
     return [replace(text, words=tuple(new), cased="") for text, new in zip(texts, changed)]
 
 
 def needs_lists(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]]) -> None:
-    """Refuse text with a class that has no list; to be asked before a release begins.
-
-    Raises:
-        DataError: naming the first text, and no word of it.
-    """
+    """Raise DataError for a class without a list, before a release begins; it names no word."""
     for text in texts:
         for first, _, label in text.entities or ():
             if label not in lists:
-                raise DataError(
-                    f"{text.place and text.place + ': '}word {first + 1} of {text.id}",
-                    f"a class that has a list: {' '.join(lists)}",
-                    label,
-                    f"give {label.lower()}.txt, or leave {label} out when the text is tagged",
-                )
+                place = f"{text.place and text.place + ': '}word {first + 1} of {text.id}"
+                expected = f"a class that has a list: {' '.join(lists)}"
+                way_out = f"give {label.lower()}.txt, or leave {label} out when the text is tagged"
+                raise DataError(place, expected, label, way_out)
 
 
 def needs_users(texts: Sequence[TaggedText]) -> None:
-    """Refuse text without a user: how many utterances a user has would not be known.
-
-    Raises:
-        DataError: naming the first.
-    """
+    """Raise DataError for a text without a user."""
     for text in texts:
         if not text.user:
-            raise DataError(
-                text.id, "a user: utterances_per_user", "none", "add users, or set it to null"
-            )
+            way_out = "add users, or set it to null"
+            raise DataError(text.id, "a user: utterances_per_user", "none", way_out)
 
 
 def _gather(
@@ -195,30 +152,19 @@ def _gather(
             for position in range(first, end):
                 word, suffix = split_suffix(text.words[position])
                 draw = len(rows)
-                counted = (
-                    within and mention < how.mentions and position - first < how.words_per_mention
-                )
+                in_mention = position - first < how.words_per_mention
+                may_keep = within and mention < how.mentions and in_mention
                 if how.by_document:
-                    key = (document, label, word)
-                    if key not in drawn:
-                        drawn[key] = draw
-                        of_document[document] += 1
-                    draw = drawn[key]
-                    first_seen = draw == len(rows)
-                    counted = (
-                        of_document[document] <= how.mentions * how.words_per_mention
-                        if first_seen
-                        else rows[draw][4]
-                    )
-                rows.append(
-                    (number, position, index[label], numbers[label].get(word, -1), counted, draw)
-                )
+                    draw = drawn.setdefault((document, label, word), draw)
+                    of_document[document] += draw == len(rows)
+                    is_counted = of_document[document] <= how.mentions * how.words_per_mention
+                    may_keep = is_counted if draw == len(rows) else rows[draw][4]
+                listed = numbers[label].get(word, -1)
+                rows.append((number, position, index[label], listed, may_keep, draw))
                 suffixes.append(suffix)
     columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
-    texts_, positions, labels, listed, counted_, draws = columns
-    return _Words(
-        classes, texts_, positions, labels, listed, counted_.astype(bool), draws, suffixes
-    )
+    of_text, positions, labels, on_list, kept, draws = columns
+    return _Words(classes, of_text, positions, labels, on_list, kept.astype(bool), draws, suffixes)
 
 
 def _outcomes(
@@ -244,9 +190,7 @@ def _bernoulli(p: float, count: int, stream: NoiseStream) -> np.ndarray:
 
 
 def uniform_below(size: int, count: int, stream: NoiseStream) -> np.ndarray:
-    """(count,) whole numbers from 0 to ``size`` - 1, each exactly as likely.
-
-    Numbers of 64 bits at or above the largest multiple of ``size`` are drawn again.
+    """(count,) whole numbers from 0 to ``size`` - 1, exactly uniform by rejection.
 
     >>> from privasr_k2.randomness import new_secret, noise_stream
     >>> drawn = uniform_below(3, 1000, noise_stream(new_secret(), "doctest"))
@@ -265,11 +209,11 @@ def _uint64(stream: NoiseStream, count: int) -> np.ndarray:
 
 
 def anonymous(texts: Sequence[TaggedText], stream: NoiseStream) -> list[TaggedText]:
-    """The texts in an order that the secret stream draws, with ids of that order and no user or
-    document.
+    """The texts in a secret random order, with ids of that order and no user or document.
 
     >>> from privasr_k2.randomness import new_secret, noise_stream
-    >>> [text.id for text in anonymous([TaggedText("ann-7", ("yes",), ())], noise_stream(new_secret(), "x"))]
+    >>> text, secret = TaggedText("ann-7", ("yes",), ()), noise_stream(new_secret(), "x")
+    >>> [text.id for text in anonymous([text], secret)]
     ['s000001']
     """
     order = np.argsort(_uint64(stream, len(texts)), kind="stable")

@@ -24,21 +24,17 @@ def entity_counts(
     sanitized: Sequence[TaggedText] | None,
     lists: Mapping[str, Sequence[str]] | None,
 ) -> dict[str, dict[str, int]]:
-    """Class -> what was found and done.
+    """Class -> counts of entities and of their replacement.
 
     Args:
         texts: tagged.
-        sanitized: the same after replacement, with the same entities, in any order and with any
-            ids;
-            ``None``: not made, or made by tags or deletion.
+        sanitized: after replacement, in any order and with any ids; ``None``: no replacement.
         lists: class -> words of its list, if there are lists.
 
     Returns:
-        ``mentions``, ``words``, ``different_words``; with ``lists`` ``off_list_words``, which are
-        always replaced; with ``sanitized`` ``changed_words_at_least``: nobody knows which sanitized
-        text was made of which, so texts are compared that differ in nothing but names, all of a
-        kind together, and words at the same place that both have count as not changed. Exact where
-        no two texts are of a kind.
+        ``mentions``, ``words``, ``different_words``; with ``lists`` ``off_list_words``; with
+        ``sanitized`` ``changed_words_at_least``. The latter compares all texts that differ in
+        nothing but names with each other; it is exact where no two texts do.
 
     Raises:
         DataError: ``sanitized`` is not of these texts.
@@ -77,15 +73,10 @@ _Kind = tuple[tuple[str, ...], tuple[Entity, ...]]
 
 
 def _changed(texts: Sequence[TaggedText], sanitized: Sequence[TaggedText]) -> Counter[str]:
-    """Class -> how many words of names at least are others than before.
-
-    Raises:
-        DataError: ``sanitized`` is not of these texts, or its other words differ: naming the first.
-    """
+    """Class -> lower bound of changed words of names."""
     if len(texts) != len(sanitized):
-        raise DataError(
-            "sanitized text", f"{len(texts)} texts", str(len(sanitized)), "sanitize again"
-        )
+        expected = f"{len(texts)} texts"
+        raise DataError("sanitized text", expected, str(len(sanitized)), "sanitize again")
     by_kind: dict[_Kind, list[TaggedText]] = {}
     for text in sanitized:
         by_kind.setdefault(_kind(text), []).append(text)
@@ -100,15 +91,13 @@ def _changed(texts: Sequence[TaggedText], sanitized: Sequence[TaggedText]) -> Co
     for kind, before in given.items():
         for first, end, label in kind[1]:
             for at in range(first, end):
-                words = Counter(text.words[at] for text in before)
-                changed[label] += (
-                    words - Counter(text.words[at] for text in by_kind[kind])
-                ).total()
+                old, new = (Counter(t.words[at] for t in of) for of in (before, by_kind[kind]))
+                changed[label] += (old - new).total()
     return changed
 
 
 def _kind(text: TaggedText) -> _Kind:
-    """The text without its names: of words inside entities only what is never replaced."""
+    """The text without its names, whose suffixes stay."""
     words = list(text.words)
     for first, end, _ in text.entities or ():
         words[first:end] = [split_suffix(word)[1] for word in words[first:end]]
@@ -120,16 +109,17 @@ def privacy_of(about: Mapping[str, Any], entries: Sequence[Entry]) -> dict[str, 
 
     Args:
         about: of the sanitized text.
-        entries: of its ``privacy.json``; the epsilon at their delta is that of the composition.
+        entries: of its ``privacy.json``; the epsilon is that of the composition.
 
     Raises:
         DataError: no entry, or that of another release.
     """
     if not entries or entries[-1].release != about["release"]:
-        found = entries[-1].release if entries else "none"
-        raise DataError(
-            "privacy.json", f"the release {about['release']}", found, "give both of one stage"
+        expected, found = (
+            f"the release {about['release']}",
+            entries[-1].release if entries else "none",
         )
+        raise DataError("privacy.json", expected, found, "give both of one stage")
     spent = entries[-1].spending
     [composed] = guarantees([spent])
     left_out = ("text", "method", "release")

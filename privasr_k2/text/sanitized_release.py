@@ -1,4 +1,4 @@
-"""Sanitizing as a release: what it spends, and its files, written once."""
+"""Sanitizing as a release: its spending, and its files, written once."""
 
 from __future__ import annotations
 
@@ -33,13 +33,10 @@ class SanitizeConfig(Checked):
 
     Args:
         data: whose releases are added up: a corpus and its part.
-        method: ``replace``, ``tag`` or ``delete``.
-        keep_prob: the probability that a word is kept, from 0 to 1.
-        consistency: ``mention`` or ``document``.
-        mentions, words_per_mention: how much may be kept in one utterance (document).
-        utterances_per_user: in how many utterances of a user words may be kept; then the guarantee
-            is for users; ``None``: in all, and nothing is claimed for users.
-        delta: of the guarantee.
+        keep_prob: the probability that a word is kept.
+        mentions, words_per_mention: bounds on kept words of one utterance (document).
+        utterances_per_user: bound on utterances of a user that keep words, for a guarantee per
+            user; ``None``: no bound and no such guarantee.
     """
 
     data: str
@@ -58,11 +55,10 @@ class SanitizeConfig(Checked):
 
 
 def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGuarantee:
-    """The guarantee for every class: that of the longest list, whose kept words are the most
-    informative.
+    """The guarantee for every class: that of the longest list, whose kept words tell the most.
 
     Args:
-        sizes: class -> how many different words its list has; empty where nothing is drawn.
+        sizes: class -> number of different words on its list; empty where nothing is drawn.
     """
     return uniform_replacement(
         keep_probability=config.keep_prob if sizes else 0.0,
@@ -91,9 +87,9 @@ def spending(config: SanitizeConfig, found: ReplacementGuarantee) -> Spending:
 
 
 def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Settings and guarantee as plain values; nothing depends on the text.
+    """Settings and guarantee as plain values, independent of the text.
 
-    ``epsilon_per_word`` is of each class by its own list; the others are sums for the longest, at
+    ``epsilon_per_word`` is per class by its own list; the others are sums for the longest list, at
     delta 0.
     """
     sizes = {label: len(words) for label, words in lists.items()}
@@ -101,7 +97,7 @@ def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[st
     of_class = {
         label: guarantee(config, {label: size}).epsilon_per_word for label, size in sizes.items()
     }
-    unit = "document" if config.consistency == "document" else "utterance"
+    unit = {"document": "document", "mention": "utterance"}[config.consistency]
     of_user = {} if bound.epsilon_per_user is None else {"epsilon_per_user": bound.epsilon_per_user}
     return {
         "method": config.method,
@@ -125,18 +121,16 @@ def sanitize(
     config: SanitizeConfig,
     begun: Release,
 ) -> None:
-    """Write sanitized text to the folder ``out``, or leave what this release has written, and
-    finish.
+    """Write sanitized text to the folder ``out``, unless this release has, and finish the release.
 
     Args:
         texts: with entities.
         lists: class -> different words, for the method ``replace``.
-        begun: the release; draws the noise, the same again where it was killed before the folder
-            was there.
+        begun: the release; its noise is the same again after a kill.
 
     Raises:
         DataError: a class without a list.
-        PrivacyError: the release is finished, and what it has written is gone.
+        PrivacyError: the release is finished, and its files are gone.
     """
     about = out / ABOUT
     if not (about.exists() and read_json(about)["release"] == begun.entry.release):
@@ -155,14 +149,8 @@ def _sanitized(
         return [with_tags(text) for text in texts]
     if config.method == "delete":
         return [without_entities(text) for text in texts]
-    by_document = config.consistency == "document"
-    how = Replacement(
-        config.keep_prob,
-        by_document,
-        config.mentions,
-        config.words_per_mention,
-        config.utterances_per_user,
-    )
+    bounds = (config.mentions, config.words_per_mention, config.utterances_per_user)
+    how = Replacement(config.keep_prob, config.consistency == "document", *bounds)
     return replace_words(texts, lists, how, begun.noise)
 
 

@@ -1,9 +1,7 @@
-"""Background and adaptation text by whole users, as turan2022 parts AMI (its table 1 and section
-4.2).
+"""Background and adaptation text by whole users, as turan2022 splits AMI (table 1, section 4.2).
 
-The adaptation parts are so many per cent of the background's words, each inside the next larger
-one. Users that the corpus keeps for adaptation come first; where they are too few, users of train
-follow, whose text then leaves the background for all sizes alike.
+Adaptation parts are given in per cent of the background's words, each inside the next larger one.
+Users kept for adaptation come first, then users of train, who leave the background of all sizes.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from privasr_k2.text.name_lists import names_of
 
 @dataclass(frozen=True)
 class SplitConfig(Checked):
-    """How text is parted; defaults in ``conf/classlm.yaml#split_text``.
+    """How text is split; defaults in ``conf/classlm.yaml#split_text``.
 
     Args:
         sizes: of the adaptation parts, in per cent of the background's words; empty: none.
@@ -43,9 +41,8 @@ class Split:
     """Text in parts.
 
     Attributes:
-        parts: ``background``, ``adapt_12`` and its like by rising size, and the roles ``dev`` and
-            ``test``.
-        sizes: part -> its size as asked, in per cent of the background's words.
+        parts: ``background``, ``adapt_12`` and its like by rising size, ``dev`` and ``test``.
+        sizes: part -> its requested size, in per cent of the background's words.
         moved: users of train in the adaptation parts.
         unused: users kept for adaptation that no part needs.
     """
@@ -57,14 +54,14 @@ class Split:
 
 
 def split_texts(roles: Mapping[str, Sequence[TaggedText]], config: SplitConfig) -> Split:
-    """Part the texts of a corpus.
+    """Split the texts of a corpus.
 
     Args:
-        roles: ``train``, and ``adapt dev test`` where there are any; other roles are left out.
+        roles: ``train``, and ``adapt dev test`` where there are any.
 
     Raises:
-        DataError: a text without a user, a user in two roles, fewer than two users to part, or a
-            size that whole users do not come near enough.
+        DataError: a text without a user, a user in two roles, fewer than two users, or a size that
+            whole users miss by more than the tolerance.
     """
     _check_users(roles)
     words = {role: _words_of(roles.get(role, ())) for role in ("adapt", "train")}
@@ -89,9 +86,9 @@ def choose_users(
 ) -> dict[float, list[str]]:
     """Size -> users of the adaptation part, sizes rising, each with those of the smaller ones.
 
-    What each size adds to the next smaller one is filled in a random order of users, the smallest
-    such part first, and closed with those users that bring it nearest. Users of train follow only
-    where those of adapt miss the largest size by more than the tolerance.
+    The increments between sizes are filled in a random order of users, the smallest increment
+    first, and closed with the users that bring it nearest. Users of train follow only where those
+    of adapt miss the largest size by more than the tolerance.
 
     Args:
         adapt: words of each user that the corpus keeps for adaptation.
@@ -100,7 +97,8 @@ def choose_users(
     Raises:
         DataError: as of :func:`split_texts`.
 
-    >>> users = choose_users({"a": 10, "b": 10}, {"c": 50, "d": 50}, SplitConfig([10.0, 20.0], 1.0, 0))
+    >>> config = SplitConfig([10.0, 20.0], 1.0, 0)
+    >>> users = choose_users({"a": 10, "b": 10}, {"c": 50, "d": 50}, config)
     >>> [len(of_size) for of_size in users.values()]
     [1, 2]
     """
@@ -109,15 +107,13 @@ def choose_users(
     if len(adapt) + len(train) < 2 or not train:
         expected = "two users or more, and some of the role train"
         found = f"{len(train)} of train and {len(adapt)} of adapt"
-        raise DataError(
-            "the text", expected, found, "give a corpus that tells its users (speakers) apart"
-        )
+        way_out = "give a corpus that tells its users (speakers) apart"
+        raise DataError("the text", expected, found, way_out)
     own, kept, sizes = sum(adapt.values()), sum(train.values()), sorted(config.sizes)
     background = float(kept)
     is_enough = own > 0 and 100 * own / kept >= sizes[-1] - config.tolerance
     if not is_enough:
-        # What train gives leaves the background: (own + given) / (kept - given) is to be the
-        # largest size.
+        # Users of train leave the background: (own + moved) / (kept - moved) is the largest size.
         background = (own + kept) / (1 + sizes[-1] / 100)
     targets = {size: background * size / 100 for size in sizes}
     if is_enough:
@@ -134,31 +130,22 @@ def choose_users(
         percent = 100 * sum(words[user] for user in users) / max(left, 1)
         if not left or not users or abs(percent - size) > config.tolerance:
             expected = f"{size:g} per cent of the background's words, by whole users, within"
-            raise DataError(
-                _name(size),
-                f"{expected} {config.tolerance:g} (tolerance)",
-                f"{percent:.2f}" if left else "no background left",
-                "set other sizes, a larger tolerance (percentage points) or another seed: --set"
-                " sizes=[...]",
-            )
+            expected += f" {config.tolerance:g} (tolerance)"
+            found = f"{percent:.2f}" if left else "no background left"
+            way_out = "set other sizes, a larger tolerance (percentage points) or another seed:"
+            raise DataError(_name(size), expected, found, f"{way_out} --set sizes=[...]")
     return chosen
 
 
 def _nested(
     order: Sequence[str], words: Mapping[str, int], targets: Mapping[float, float]
 ) -> dict[float, list[str]]:
-    """Size -> users with about so many words, each size with the users of the smaller ones.
-
-    Args:
-        targets: rising with the sizes.
-    """
+    """Size -> users with about its target of words, each with the users of smaller sizes."""
     edges = itertools.pairwise([0.0, *targets.values()])
     steps = {size: above - below for size, (below, above) in zip(targets, edges)}
     added: dict[float, list[str]] = {}
     left = list(order)
-    for size in sorted(
-        steps, key=lambda size: steps[size]
-    ):  # users with much text fit into large parts only
+    for size in sorted(steps, key=steps.__getitem__):  # users with much text need large parts
         added[size] = _nearest(left, words, steps[size])
         taken = frozenset(added[size])
         left = [user for user in left if user not in taken]
@@ -170,11 +157,7 @@ def _nested(
 
 
 def _nearest(order: Sequence[str], words: Mapping[str, int], target: float) -> list[str]:
-    """The first users until as many words lack as the largest user has, and those behind that come
-    nearest.
-
-    The latter by subset sums: bit b of ``sums[n]`` tells whether some of the first n have b words
-        together.
+    """The first users, then the subset of the others (by subset sums) nearest to ``target``.
 
     >>> _nearest("abcde", {"a": 1, "b": 10, "c": 4, "d": 10, "e": 7}, 22)
     ['a', 'b', 'c', 'e']
@@ -227,15 +210,13 @@ def _check_users(roles: Mapping[str, Sequence[TaggedText]]) -> None:
     for role in ("train", "adapt", "dev", "test"):
         for text in roles.get(role, ()):
             if not text.user:
-                raise DataError(
-                    f"{text.id} ({role})", "a user", "none", "say whose text it is: user, speaker"
-                )
+                way_out = "say whose text it is: user, speaker"
+                raise DataError(f"{text.id} ({role})", "a user", "none", way_out)
             first = owner.setdefault(text.user, role)
             if first != role:
+                place = f"user {text.user}"
                 found = f"text of theirs in {first} and in {role} ({text.id})"
-                raise DataError(
-                    f"user {text.user}", "a user in one part only", found, "give users whole"
-                )
+                raise DataError(place, "a user in one part only", found, "give users whole")
 
 
 def statistics(texts: Sequence[TaggedText], seconds: Mapping[str, float]) -> dict[str, Any]:
@@ -253,16 +234,12 @@ def statistics(texts: Sequence[TaggedText], seconds: Mapping[str, float]) -> dic
     """
     names = names_of(texts)
     spoken = [seconds[text.id] for text in texts if text.id in seconds]
-    entities = {
-        label: {
-            "mentions": sum(of_class.values()),
-            "words": sum(count * len(name.split()) for name, count in of_class.items()),
-            "unique": len(of_class),
-        }
-        for label, of_class in (
-            (label, names.get(label, Counter())) for label in sorted({*CLASSES, *names})
-        )
-    }
+    entities = {}
+    for label in sorted({*CLASSES, *names}):
+        of_class = names.get(label, Counter())
+        words = sum(count * len(name.split()) for name, count in of_class.items())
+        mentions = {"mentions": of_class.total(), "words": words, "unique": len(of_class)}
+        entities[label] = mentions
     return {
         "minutes": round(sum(spoken) / 60, 2) if spoken else None,
         "utterances": len(texts),
@@ -271,9 +248,9 @@ def statistics(texts: Sequence[TaggedText], seconds: Mapping[str, float]) -> dic
         "unique_words": len({word for text in texts for word in text.words}),
         "words": sum(len(text.words) for text in texts),
         "entities": entities,
-        "mentions": sum(of_class["mentions"] for of_class in entities.values()),
-        "entity_words": sum(of_class["words"] for of_class in entities.values()),
-        "unique_entities": sum(of_class["unique"] for of_class in entities.values()),
+        "mentions": sum(counts["mentions"] for counts in entities.values()),
+        "entity_words": sum(counts["words"] for counts in entities.values()),
+        "unique_entities": sum(counts["unique"] for counts in entities.values()),
     }
 
 
@@ -283,18 +260,12 @@ def describe(split: Split, config: SplitConfig, seconds: Mapping[str, float]) ->
     sizes = {}
     for name, asked in split.sizes.items():
         moved = {text.user for text in split.parts[name]} & split.moved
-        spoken = {
-            text.user for text in split.parts[name] if text.user in moved and text.id in seconds
-        }
+        spoken = {t.user for t in split.parts[name] if t.user in moved and t.id in seconds}
         sizes[name] = {
             "asked_percent": asked,
             "percent": round(100 * parts[name]["words"] / parts["background"]["words"], 3),
             "users_of_train": sorted(moved),
             "users_with_speech_in_train": sorted(spoken),
         }
-    return {
-        "seed": config.seed,
-        "sizes": sizes,
-        "unused_users": sorted(split.unused),
-        "parts": parts,
-    }
+    unused = sorted(split.unused)
+    return {"seed": config.seed, "sizes": sizes, "unused_users": unused, "parts": parts}

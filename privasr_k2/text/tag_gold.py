@@ -1,8 +1,6 @@
-"""Entities that people have annotated: CoNLL files and the gold words of Earnings-21.
+"""Annotated entities: CoNLL files and the gold words of Earnings-21, in the corpus's own labels.
 
-Those of AMI's annotations and of ``mini`` stand in the cuts already, which
-:func:`privasr_k2.text.tagged_files.read_tagged` reads. Labels are the corpus's own;
-:func:`privasr_k2.text.entities.fold` brings them together.
+Those of AMI and ``mini`` stand in the cuts (:func:`privasr_k2.text.tagged_files.read_tagged`).
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ _MARK = re.compile(r"\d+:[A-Z_]+")
 
 @dataclass(frozen=True)
 class GoldText:
-    """A sentence as it is written, ``tokens`` parted by blanks, with entities in the corpus's own
-    labels.
-    """
+    """A sentence as it is written, with entities in the corpus's own labels."""
 
     id: str
     tokens: tuple[str, ...]
@@ -35,38 +31,33 @@ class GoldText:
 
 
 def conll_files(given: Iterable[Path]) -> dict[str, Path]:
-    """Name (up to the first dot) -> file, of files as given and those beneath folders, sorted.
+    """Name (up to the first dot) -> file, for files and for those beneath folders, sorted.
 
     Raises:
         DataError: a folder without such a file, or two files of one name.
     """
     files: dict[str, Path] = {}
     for path in given:
-        endings = [f"*.conll{text}{gzipped}" for text in ("", ".txt") for gzipped in ("", ".gz")]
-        listed = (
-            sorted(file for ending in endings for file in path.rglob(ending))
-            if path.is_dir()
-            else [path]
-        )
+        listed = sorted(filter(_is_conll, path.rglob("*.conll*"))) if path.is_dir() else [path]
         if not listed:
-            raise DataError(
-                path, "*.conll or *.conll.txt, maybe .gz", "none beneath", "correct the folder"
-            )
+            expected = "*.conll or *.conll.txt, maybe .gz"
+            raise DataError(path, expected, "none beneath", "correct the folder")
         for file in listed:
             first = files.setdefault(file.name.split(".")[0], file)
             if first != file:
-                raise DataError(
-                    file, "files of different names", f"the name of {first}", "rename one"
-                )
+                found = f"the name of {first}"
+                raise DataError(file, "files of different names", found, "rename one")
     return files
+
+
+def _is_conll(path: Path) -> bool:
+    return re.search(r"\.conll(\.txt)?(\.gz)?$", path.name) is not None
 
 
 def tagged(
     gold: Iterable[GoldText], normalize: Callable[[Sequence[str]], Sequence[str]]
 ) -> list[TaggedText]:
-    """Texts with normalized words, whose entities count these; texts without a word are left
-    out.
-    """
+    """Texts with normalized words and spans of these; texts without a word are left out."""
     texts = []
     for text in gold:
         words = tuple(normalize(text.tokens))
@@ -78,12 +69,9 @@ def tagged(
 
 
 def read_conll(path: Path) -> Iterator[GoldText]:
-    """Sentences of a CoNLL file: a token and, in the last column, its tag; a blank line ends a
-    sentence.
+    """Sentences of a CoNLL file: a token and, last, its tag on each line, blank lines between.
 
-    Tags are ``O``, ``B-label`` and ``I-label``. Both ways of marking are read: in IOB2 (WNUT17)
-    every entity begins with ``B``, in IOB1 (wikigold, CoNLL-2003) only one that follows another of
-    its label.
+    Tags are ``O``, ``B-label`` and ``I-label``, as IOB2 (WNUT17) or IOB1 (wikigold, CoNLL-2003).
 
     Raises:
         DataError: with line: no two columns, or another tag.
@@ -114,11 +102,8 @@ def read_conll(path: Path) -> Iterator[GoldText]:
 def _spans(tags: Sequence[str]) -> tuple[Entity, ...]:
     """Runs of tags; ``I`` after another label begins an entity, too.
 
-    >>> for span in _spans(["I-LOC", "I-LOC", "B-LOC", "O", "I-ORG"]):
-    ...     print(span)
-    Entity(first=0, end=2, label='LOC')
-    Entity(first=2, end=3, label='LOC')
-    Entity(first=4, end=5, label='ORG')
+    >>> [tuple(span) for span in _spans(["I-LOC", "I-LOC", "B-LOC", "O", "I-ORG"])]
+    [(0, 2, 'LOC'), (2, 3, 'LOC'), (4, 5, 'ORG')]
     """
     spans: list[Entity] = []
     for position, tag in enumerate(tags):
@@ -131,29 +116,35 @@ def _spans(tags: Sequence[str]) -> tuple[Entity, ...]:
 
 
 def read_earnings21(path: Path) -> list[GoldText]:
-    """Sentences of one call: they end with a full stop, question or exclamation mark, or with the
-    speaker.
+    """Sentences of one call: they end at ``.?!``, or with the speaker, and outside of entities.
 
-    An entity may hold others (``third quarter`` an ordinal); all are given. No sentence ends inside
-    one.
+    Entities may nest (``third quarter`` holds an ordinal); all are given.
 
     Raises:
         DataError: with line: other columns, or an entity that is not ``id:LABEL``.
     """
-    call = path.name.split(".")[0]
     rows: list[list[str]] = []
+    for place, row in earnings21_rows(path):
+        for mark in row[4].split():
+            if not _MARK.fullmatch(mark):
+                raise DataError(place, "entities as id:LABEL", repr(mark), "correct the line")
+        rows.append(row)
+    return list(_sentences(path.name.split(".")[0], rows))
+
+
+def earnings21_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """``file:line`` and ``idx token speaker punct entities`` of every token of a call.
+
+    Raises:
+        DataError: with line: other columns.
+    """
     for number, line in read_lines(path):
         row = line.split("\t")
         if len(row) != len(_EARNINGS21) or (number == 1 and tuple(row) != _EARNINGS21):
             expected = f"the columns {' '.join(_EARNINGS21)}"
             raise DataError(f"{path}:{number}", expected, repr(line)[:60], "correct the line")
-        for mark in row[4].split() if number > 1 else ():
-            if not _MARK.fullmatch(mark):
-                raise DataError(
-                    f"{path}:{number}", "entities as id:LABEL", repr(mark), "correct the line"
-                )
-        rows.append(row)
-    return list(_sentences(call, rows[1:]))
+        if number > 1:
+            yield f"{path}:{number}", row
 
 
 def _sentences(call: str, rows: Sequence[Sequence[str]]) -> Iterator[GoldText]:
@@ -177,11 +168,10 @@ def _sentences(call: str, rows: Sequence[Sequence[str]]) -> Iterator[GoldText]:
 
 
 def _marked(marks: Sequence[frozenset[str]]) -> tuple[Entity, ...]:
-    """From the marks of every token, ``id:LABEL``, to spans: first to last token with the mark."""
+    """From each token's marks, ``id:LABEL``, to spans: first to last token with the mark."""
     places: dict[str, list[int]] = {}
     for position, of_token in enumerate(marks):
         for mark in of_token:
             places.setdefault(mark, []).append(position)
-    return tuple(
-        sorted(Entity(min(at), max(at) + 1, mark.partition(":")[2]) for mark, at in places.items())
-    )
+    spans = (Entity(at[0], at[-1] + 1, mark.partition(":")[2]) for mark, at in places.items())
+    return tuple(sorted(spans))

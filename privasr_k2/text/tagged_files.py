@@ -1,8 +1,7 @@
-"""Tagged text in files: JSON Lines of our own, cuts, and plain sentences without entities.
+"""Tagged text in files: JSON Lines, cuts, and plain sentences without entities.
 
-A line of a tagged text is ``{"id", "user", "document", "text", "cased", "entities"}``
-(docs/formats.md); a cut has the same in its supervision. Both are told apart line by line, so every
-reader of tagged text reads ``cuts_<role>.jsonl.gz`` as well.
+A line is ``{"id", "user", "document", "text", "cased", "entities"}`` (docs/formats.md) or a cut
+with the same in its supervision, so ``cuts_<role>.jsonl.gz`` is tagged text too.
 """
 
 from __future__ import annotations
@@ -23,37 +22,27 @@ def read_tagged(paths: Iterable[Path], *, nested: bool = False) -> list[TaggedTe
         nested: whether entities may overlap, as those of annotated corpora do.
 
     Raises:
-        DataError: with file and line: no text, spans that cannot be, an id that stands twice, or no
-            text at all.
+        DataError: with file and line: no text, bad spans, a duplicate id, or no text at all.
     """
-    texts: list[TaggedText] = []
-    seen: dict[str, str] = {}
+    texts: dict[str, TaggedText] = {}
     paths = list(paths)
     for path in paths:
         for number, record in enumerate(read_jsonl(path), start=1):
             text = _text(f"{path}:{number}", record, nested)
-            if text.id in seen:
-                raise DataError(
-                    f"{path}:{number}",
-                    "each id once",
-                    f"{text.id!r} as {seen[text.id]}",
-                    "rename one",
-                )
-            seen[text.id] = f"{path}:{number}"
-            texts.append(text)
+            if text.id in texts:
+                found = f"{text.id!r} as {texts[text.id].place}"
+                raise DataError(text.place, "each id once", found, "rename one")
+            texts[text.id] = text
     if not texts:
-        raise DataError(
-            " ".join(map(str, paths)), "a text in each line", "no line", "give tagged text"
-        )
-    return texts
+        place = " ".join(map(str, paths))
+        raise DataError(place, "a text in each line", "no line", "give tagged text")
+    return list(texts.values())
 
 
 def read_sentences(
     path: Path, normalize: Callable[[Sequence[str]], Sequence[str]]
 ) -> list[TaggedText]:
-    """Plain text, a sentence a line, not tagged; ids are line numbers. Lines without a word are
-    left out.
-    """
+    """Untagged text, a sentence a line, with line numbers as ids; without lines without a word."""
     texts = []
     for number, line in read_lines(path):
         tokens = line.split()
@@ -88,26 +77,19 @@ def to_record(text: TaggedText) -> dict[str, Any]:
 def with_entities(cut: Mapping[str, Any], text: TaggedText) -> dict[str, Any]:
     """A cut, as it stands in its file, with the entities and the document of its text."""
     supervision = cut["supervisions"][0]
-    custom = {
-        **(supervision.get("custom") or {}),
-        "entities": [list(e) for e in text.entities or ()],
-    }
+    custom = dict(supervision.get("custom") or {})
+    custom["entities"] = [list(entity) for entity in text.entities or ()]
     if text.document:
         custom["document"] = text.document
     return {**cut, "supervisions": [{**supervision, "custom": custom}]}
 
 
 def needs_entities(texts: Iterable[TaggedText], place: str) -> None:
-    """Refuse texts that were never tagged: nothing would be replaced in them.
-
-    Raises:
-        DataError: naming the first.
-    """
+    """Raise DataError for a text that was never tagged."""
     for text in texts:
         if text.entities is None:
-            raise DataError(
-                f"{place} ({text.id})", "entities, if only []", "none", "tag it: bin.tag_entities"
-            )
+            place, way_out = f"{place} ({text.id})", "tag it: bin.tag_entities"
+            raise DataError(place, "entities, if only []", "none", way_out)
 
 
 def _text(place: str, record: Mapping[str, Any], nested: bool) -> TaggedText:
@@ -115,43 +97,21 @@ def _text(place: str, record: Mapping[str, Any], nested: bool) -> TaggedText:
     fields: Mapping[str, Any] = record
     custom: Mapping[str, Any] = record
     if "supervisions" in record:
-        supervisions = record["supervisions"]
-        supervision = (
-            supervisions[0] if isinstance(supervisions, list) and len(supervisions) == 1 else None
-        )
-        if not isinstance(supervision, dict) or not isinstance(
-            supervision.get("custom") or {}, dict
-        ):
-            raise DataError(
-                f"{place} ({name})",
-                "one supervision in a cut",
-                "others",
-                "prepare the corpus again",
-            )
-        custom = supervision.get("custom") or {}
-        fields = {
-            **supervision,
-            "user": supervision.get("speaker"),
-            "document": custom.get("document"),
-        }
-    words = fields.get("text")
-    if not isinstance(name, (str, int)) or not isinstance(words, str):
-        raise DataError(
-            place, "an id and a text", f"the keys {' '.join(record)}", "write tagged text"
-        )
-    split = tuple(words.split())
-    entities = custom.get("entities")
-    spans = (
-        None
-        if entities is None
-        else checked(f"{place} ({name})", entities, len(split), nested=nested)
-    )
-    return TaggedText(
-        str(name),
-        split,
-        spans,
-        str(fields.get("user") or ""),
-        str(fields.get("document") or ""),
-        " ".join(str(custom.get("cased") or "").split()),
-        place,
-    )
+        match record["supervisions"]:
+            case [dict() as supervision] if isinstance(supervision.get("custom") or {}, dict):
+                custom = supervision.get("custom") or {}
+            case _:
+                expected = "one supervision in a cut"
+                raise DataError(f"{place} ({name})", expected, "others", "prepare the corpus again")
+        own = {"user": supervision.get("speaker"), "document": custom.get("document")}
+        fields = {**supervision, **own}
+    text = fields.get("text")
+    if not isinstance(name, (str, int)) or not isinstance(text, str):
+        found = f"the keys {' '.join(record)}"
+        raise DataError(place, "an id and a text", found, "write tagged text")
+    words, entities = tuple(text.split()), custom.get("entities")
+    if entities is not None:
+        entities = checked(f"{place} ({name})", entities, len(words), nested=nested)
+    user, document = (str(fields.get(key) or "") for key in ("user", "document"))
+    cased = " ".join(str(custom.get("cased") or "").split())
+    return TaggedText(str(name), words, entities, user, document, cased, place)

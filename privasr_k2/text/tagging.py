@@ -1,6 +1,4 @@
-"""From texts to tagged texts: capitals where they lack, one tagger after the other, four
-classes.
-"""
+"""From texts to tagged texts: restored capitals, a cascade of taggers, four classes."""
 
 from __future__ import annotations
 
@@ -27,18 +25,13 @@ class TagConfig(Checked):
     """How text is tagged; defaults in ``conf/classlm.yaml#tag_entities``.
 
     Args:
-        taggers: some of :data:`TAGGERS`; entities of a later one count where the earlier have found
-            none.
+        taggers: some of :data:`TAGGERS`; earlier ones win where entities overlap.
         spacy_models: the first that is installed is taken.
-        case: ``auto`` looks whether the text has capitals, ``cased`` believes it, ``caseless``
-            restores them.
-        capital_unknown: where capitals are restored, whether words that the public text lacks get
-            one.
-        ignore_case: whether capitals do not count when the gazetteer compares words with names.
-        normalize: how ``cased`` became ``text``: ``english``, or ``spoken`` where figures are
-            spelled out.
-        documents: what a document is: all texts of a ``user``, or those whose ``id`` begins alike,
-            up to the first hyphen.
+        case: ``auto`` looks for capitals, ``cased`` trusts them, ``caseless`` restores them.
+        capital_unknown: whether restoring capitalizes words that the public text lacks.
+        ignore_case: whether the gazetteer ignores capitals.
+        normalize: how ``cased`` became ``text``; ``spoken`` spells figures out.
+        documents: all texts of a ``user``, or those with one ``id`` up to the first hyphen.
         classes: label -> class; the empty class leaves its entities out.
     """
 
@@ -65,35 +58,26 @@ def tag_texts(
     normalize: Callable[[Sequence[str]], Sequence[str]],
     truecaser: Truecaser | None = None,
 ) -> list[TaggedText]:
-    """Tag texts, their words unchanged.
+    """Tag texts; their words do not change.
 
     Args:
         texts: tagged from ``cased`` where they have it, else from their words.
-        taggers: by the names of ``config``; ``gold`` takes the entities that a text has, in any
-            labels.
+        taggers: by the names of ``config``; ``gold`` takes the entities of the text, in any labels.
         normalize: what made ``words`` of the tokens of ``cased``.
-        truecaser: restores capitals.
 
     Raises:
-        DataError: text without capitals and no truecaser while spaCy is to read it; a text whose
-            words are not its normalized ``cased``; with ``gold``, one that is not annotated; a
-            label without a class.
+        DataError: spaCy on text without capitals and no truecaser; words that are not the
+            normalized ``cased``; ``gold`` without annotation; a label without a class.
     """
     tokens = [_tokens(text, normalize) for text in texts]
     is_cased = config.case == "cased" or (config.case == "auto" and has_case(tokens))
     if not is_cased and "spacy" in config.taggers:
         if truecaser is None:
-            raise DataError(
-                "the text",
-                "capitals, by which spaCy finds names",
-                "none",
-                "give cased public text to learn them from (--in-public-cased), or use name lists"
-                " alone: --set taggers=[gazetteer]",
-            )
-        log.warning(
-            "the text has no capitals: they are restored from public text, and fewer names are"
-            " found"
-        )
+            expected = "capitals, by which spaCy finds names"
+            way_out = "give cased public text to learn them from (--in-public-cased), or use name"
+            way_out += " lists alone: --set taggers=[gazetteer]"
+            raise DataError("the text", expected, "none", way_out)
+        log.warning("no capitals: they are restored from public text, and fewer names are found")
         tokens = [truecaser.restore(of_text) for of_text in tokens]
     tags: list[tuple[Entity, ...]] = [()] * len(texts)
     for name in config.taggers:
@@ -109,11 +93,7 @@ def tag_texts(
 
 def _whole(tokens: Sequence[str], found: Iterable[Entity]) -> tuple[Entity, ...]:
     """The entities without single clipped words: "'Kay" is no Kay."""
-    return tuple(
-        entity
-        for entity in found
-        if entity.end - entity.first > 1 or not is_clipped(tokens[entity.first])
-    )
+    return tuple(e for e in found if e.end - e.first > 1 or not is_clipped(tokens[e.first]))
 
 
 def _tokens(text: TaggedText, normalize: Callable[[Sequence[str]], Sequence[str]]) -> Sequence[str]:
@@ -121,12 +101,9 @@ def _tokens(text: TaggedText, normalize: Callable[[Sequence[str]], Sequence[str]
         return text.words
     tokens = text.cased.split()
     if tuple(normalize(tokens)) != text.words:
-        raise DataError(
-            text.id,
-            f"the words of {text.cased!r}",
-            repr(" ".join(text.words)),
-            "say how it was normalized: --set normalize=spoken, or --in-definition of the corpus",
-        )
+        expected, found = f"the words of {text.cased!r}", repr(" ".join(text.words))
+        way_out = "say how it was normalized: --set normalize=spoken, or --in-definition"
+        raise DataError(text.id, expected, found, f"{way_out} of the corpus")
     return tokens
 
 

@@ -1,6 +1,4 @@
-"""Tags: how a class of names stands in text, ``<PER>``, and text with tags in place of its
-names.
-"""
+"""Tags: the symbol of a class in text, ``<PER>``, and text with tags in place of names."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ def tag_of(class_name: str) -> str:
 
 
 def is_tag(word: str) -> bool:
-    """Whether a word is the tag of some class; ``<UNK>`` and ``<S>`` are none, in capitals either.
+    """Whether a word is the tag of a class; ``<UNK>`` and ``<S>`` are none.
 
     >>> [is_tag(word) for word in ("<PER>", "<unk>", "<UNK>", "</S>", "per")]
     [True, False, False, False, False]

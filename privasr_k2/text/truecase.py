@@ -1,10 +1,8 @@
-"""Capitals for text that has none, so that a tagger which looks at them can work: a statistical
-truecaser.
+"""A statistical truecaser [lita2003] for taggers that look at capitals.
 
-Every word gets the form that it has most often in cased text after the same word before it, if both
-were seen often enough together, else the form that it has most often anywhere but at the beginning
-of a sentence (a bigram version of Lita et al. 2003, without a search). Cased text must be public:
-the forms of rare words tell that they were in it.
+A word gets its most frequent form after the previous word if the pair is frequent enough, else its
+most frequent form outside of sentence starts (bigrams, without a search). Training text must be
+public: forms of rare words reveal it.
 
 [lita2003] L. V. Lita, A. Ittycheriah, S. Roukos, N. Kambhatla, tRuEcasIng, ACL 2003.
 """
@@ -24,8 +22,7 @@ _SENTENCE_ENDS = re.compile(r"[.!?:][)\"]*$")
 
 
 def has_case(texts: Iterable[Sequence[str]]) -> bool:
-    """Whether capitals tell anything: some words are capitalized, and not most letters are
-    capitals.
+    """Whether capitals are informative: some words have one, and most letters are small.
 
     >>> has_case([["Hello", "Ann"]]), has_case([["HELLO", "ANN"]]), has_case([["hello", "ann"]])
     (True, False, False)
@@ -41,7 +38,7 @@ def has_case(texts: Iterable[Sequence[str]]) -> bool:
 
 
 def begins_sentence(tokens: Sequence[str], place: int) -> bool:
-    """Whether a sentence begins with a token, where marks end sentences.
+    """Whether a token begins a sentence, where marks end sentences.
 
     >>> [begins_sentence("Right . We go , Ann .".split(), place) for place in (0, 2, 5)]
     [True, True, False]
@@ -50,9 +47,7 @@ def begins_sentence(tokens: Sequence[str], place: int) -> bool:
 
 
 def is_clipped(token: str) -> bool:
-    """Whether the beginning of a word is left out, as in "'kay"; a quotation mark would close as
-    well.
-    """
+    """Whether the beginning of a word is left out, as in "'kay"."""
     return token[:1] in _APOSTROPHES and token[-1:] not in _APOSTROPHES
 
 
@@ -60,18 +55,15 @@ class Truecaser:
     """Learns the forms of words from cased sentences.
 
     Args:
-        sentences: blank-parted tokens, of *public* text; those without capitals, or without small
-            letters, are passed over.
-        names: more words as they are written, for example of public lists: their form counts for
-            words that the sentences lack.
-        capital_unknown: whether words that both lack get a capital: many of them are names, as the
-            names of a text are what other texts lack. More names are found then, and more words
-            that are none.
+        sentences: tokens of *public* text; those without capitals or small letters are skipped.
+        names: further cased words, for words that the sentences lack.
+        capital_unknown: whether words that both lack get a capital: higher recall of names, lower
+            precision.
 
     Attributes:
-        small: words of the sentences in lower case -> share of them that is written small, 0 to 1.
+        small: lower-case word -> share of its occurrences that is written small.
 
-    >>> sentences = [["Then", "New", "York", "was", "new", "to", "me"], ["I", "saw", "a", "new", "day"]]
+    >>> sentences = ["Then New York was new to me".split(), "I saw a new day".split()]
     >>> " ".join(Truecaser(sentences, capital_unknown=True).restore("i saw new york in".split()))
     'I saw new York In'
     """
@@ -107,7 +99,7 @@ class Truecaser:
         self._forms |= {"i": "I", "i'm": "I'm", "i've": "I've", "i'll": "I'll", "i'd": "I'd"}
 
     def restore(self, tokens: Sequence[str]) -> list[str]:
-        """The tokens with capitals; the first one has one always."""
+        """The tokens with capitals; the first one always has one."""
         small = [token.lower() for token in tokens]
         forms = [
             self._after.get((before, word)) or self._forms.get(word) or self._unknown(word)

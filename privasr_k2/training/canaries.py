@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-#: Names of canaries, which sort by coordinate. The text decides who is sampled, so it stays.
+#: Names sort by coordinate. The text decides who is sampled, so it stays.
 _NAME = "mark-{:09}"
 
 

@@ -70,36 +70,24 @@ class CheckpointManager:
     def resume(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
     ) -> TrainerState:
-        """Restore the latest checkpoint of this fingerprint, if there is one, and return its
-        state.
-        """
+        """Restore the latest checkpoint of this fingerprint, if any, and return its state."""
         if self._writes:
             for unfinished in self._folder.glob(".*.tmp.*"):  # what a kill interrupted
                 unfinished.unlink()
         latest = self._folder / LATEST
         header = read_header(latest) if latest.is_file() else None
-        if (
-            header is None
-            or header["fingerprint"] != self._fingerprint
-            or not self._has_enough(header)
-        ):
+        known = header is not None and header["fingerprint"] == self._fingerprint
+        if not known or not self._has_enough(header):
             if self._writes and self._folder.is_dir():
-                log.warning(
-                    "%s: of other data or another configuration, or too few are kept; training"
-                    " anew",
-                    self._folder,
-                )
+                problem = "of other data or another configuration, or too few are kept"
+                log.warning("%s: %s; training anew", self._folder, problem)
                 remove_tree(self._folder)
             return TrainerState()
         restore_training(latest, model, optimizer)
         scaler.load_state_dict(header["scaler"])
         state = TrainerState(**header["place"])
-        log.info(
-            "continuing in epoch %d after %d batches, step %d",
-            state.epoch + 1,
-            state.batch,
-            state.step,
-        )
+        place = (state.epoch + 1, state.batch, state.step)
+        log.info("continuing in epoch %d after %d batches, step %d", *place)
         return state
 
     def _has_enough(self, header: Mapping[str, Any]) -> bool:
@@ -129,14 +117,11 @@ class CheckpointManager:
         optimizer: torch.optim.Optimizer,
         scaler: Any,
     ) -> None:
-        """Write the weights of an epoch, then ``latest``; remove epochs that will not be
-        averaged.
-        """
+        """Write the weights of an epoch, then ``latest``; remove epochs that are not averaged."""
         if self._writes:
             header = {"epoch": state.epoch, "dev_loss": dev_loss}
-            save_tensors(
-                self._folder / f"epoch-{state.epoch}.safetensors", model.state_dict(), header
-            )
+            path = self._folder / f"epoch-{state.epoch}.safetensors"
+            save_tensors(path, model.state_dict(), header)
             self.save_training(state, model, optimizer, scaler)
             chosen = set(self.chosen())
             for path in self._folder.glob("epoch-*.safetensors"):
@@ -146,20 +131,21 @@ class CheckpointManager:
     def chosen(self) -> list[Path]:
         """The epochs to average, oldest first."""
         known = [(read_header(path), path) for path in self._folder.glob("epoch-*.safetensors")]
-        order = sorted(
-            known, key=lambda item: (item[0]["dev_loss"] if self._best else 0, -item[0]["epoch"])
-        )
-        return [path for _, path in sorted(order[: self._keep], key=lambda item: item[0]["epoch"])]
+
+        def rank(epoch: tuple[Any, Path]) -> tuple[float, int]:
+            return epoch[0]["dev_loss"] if self._best else 0.0, -epoch[0]["epoch"]
+
+        kept = sorted(known, key=rank)[: self._keep]
+        return [path for _, path in sorted(kept, key=lambda epoch: epoch[0]["epoch"])]
 
 
 def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Weights and the optimizer's state, by names that :func:`restore_training` reads."""
     tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
     for number, memory in optimizer.state_dict()["state"].items():
-        known = {
-            name: torch.as_tensor(value) for name, value in memory.items() if value is not None
-        }
-        tensors |= {f"optimizer/{number}/{name}": value for name, value in known.items()}
+        for name, value in memory.items():
+            if value is not None:
+                tensors[f"optimizer/{number}/{name}"] = torch.as_tensor(value)
     return tensors
 
 
@@ -179,7 +165,6 @@ def restore_training(
         else:
             others[name] = value
     fill(model, weights, path)
-    optimizer.load_state_dict(
-        {"state": memory, "param_groups": optimizer.state_dict()["param_groups"]}
-    )
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": memory, "param_groups": groups})
     return others

@@ -49,19 +49,15 @@ class Process:
 
 
 def choose_device(name: str, local_rank: int = 0) -> torch.device:
-    """``auto`` is the first GPU, or in a group of processes each its own, else the processor."""
-    if name == "auto":
-        return (
-            torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")
-        )
-    return torch.device(name)
+    """``auto``: the first GPU, or in a group of processes each its own, else the processor."""
+    if name != "auto":
+        return torch.device(name)
+    return torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")
 
 
 @contextmanager
 def join(device: str) -> Iterator[Process]:
-    """This process's place in the group that ``torchrun`` announces in the environment, if there is
-    one.
-    """
+    """This process in the group that ``torchrun`` announces in the environment, or alone."""
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
     chosen = choose_device(device, int(os.environ.get("LOCAL_RANK", "0")))
     if world_size == 1:

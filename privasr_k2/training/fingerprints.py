@@ -1,7 +1,4 @@
-"""The fingerprint of a training.
-
-A checkpoint is continued only by a training that would give the same weights.
-"""
+"""The fingerprint of a training: only a training of equal weights continues a checkpoint."""
 
 from __future__ import annotations
 
@@ -18,23 +15,22 @@ from privasr_k2.config import Choice, plain
 
 
 def training_fingerprint(config: Any, *inputs: Any) -> str:
-    """A hash of a whole configuration but its neutral keys, and of all else that weights depend on.
+    """A hash of a configuration without its neutral keys, and of all other inputs of the weights.
 
-    A dataclass of the configuration names its neutral keys, and why they change no weights, in a
-    class attribute ``NEUTRAL``.
+    A dataclass names its neutral keys, with reasons, in a class attribute ``NEUTRAL``.
 
     Args:
         config: a dataclass.
-        inputs: data and beginnings: models, tensors, arrays, bytes, dataclasses or plain values.
+        inputs: models, tensors, arrays, bytes, dataclasses or plain values.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Training:
     ...     NEUTRAL = {"save_every": "says when, not what"}
     ...     lr: float
     ...     save_every: int
-    >>> one, other, third = (training_fingerprint(Training(*numbers), b"data") for numbers in (
-    ...     (0.1, 1), (0.1, 2), (0.2, 1)))
-    >>> one == other != third
+    >>> settings = [Training(*numbers) for numbers in ((0.1, 1), (0.1, 2), (0.2, 1))]
+    >>> first, second, third = (training_fingerprint(setting, b"data") for setting in settings)
+    >>> first == second != third
     True
     """
     digest = hashlib.sha256()
@@ -45,9 +41,7 @@ def training_fingerprint(config: Any, *inputs: Any) -> str:
 
 
 def neutral_keys(cls: type) -> dict[str, str]:
-    """The neutral keys of a configuration's class with their reasons, those of its bases
-    included.
-    """
+    """The neutral keys of a configuration's class and its bases, with reasons."""
     return {
         key: why
         for base in reversed(cls.__mro__)
@@ -86,6 +80,5 @@ def _bytes(value: Any) -> Iterator[bytes]:
         yield f"{array.dtype}{array.shape}".encode()
         yield np.ascontiguousarray(array).tobytes()
     else:
-        yield json.dumps(
-            plain(dict(value) if isinstance(value, Mapping) else value), sort_keys=True
-        ).encode()
+        plainly = plain(dict(value) if isinstance(value, Mapping) else value)
+        yield json.dumps(plainly, sort_keys=True).encode()

@@ -22,21 +22,7 @@ from privasr_k2.constraints import (
 
 @dataclass(frozen=True)
 class TrainerConfig(Checked):
-    """Numbers of a training.
-
-    Attributes:
-        epochs: passes over the training data.
-        lr: highest learning rate of AdamW.
-        warmup_steps: steps in which it rises from 0.
-        final_lr_share: what is left of it at the end of its cosine decay, in (0, 1].
-        weight_decay: of AdamW.
-        clip_norm: largest norm of a step's gradient.
-        avg: epochs whose weights are averaged in the end.
-        average_over: ``last`` epochs, or those ``best`` on dev.
-        save_every: steps between checkpoints within an epoch; 0 = only at its end.
-        mixed_precision: half precision on a GPU; means nothing on a CPU.
-        seed: of everything random.
-    """
+    """Numbers of a training; ``conf/ctc.yaml#am_ctc`` explains them."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
         "avg": "epochs are averaged after the training",
@@ -59,9 +45,7 @@ class TrainerConfig(Checked):
 
 @dataclass(frozen=True)
 class Loss:
-    """Losses ``sums`` (N,) of a batch's utterances, over ``count`` labels; ``extra``: further sums
-    to log.
-    """
+    """Losses ``sums`` (N,) over ``count`` labels; ``extra``: further sums for the log."""
 
     sums: Tensor
     count: int

@@ -37,10 +37,9 @@ def train(
     process: Process,
     fingerprint: str,
 ) -> list[Path]:
-    """Train, or continue a training that was interrupted; the same parameters come out either way.
+    """Train, or continue an interrupted training with the same result.
 
-    Parameters that want no gradient stay as they are, bit for bit: neither steps nor weight decay
-    reach them.
+    Parameters without gradient stay as they are, bit for bit, without steps and weight decay.
 
     Args:
         folder: gets ``checkpoints/``, ``train_log.jsonl`` and ``tensorboard/``.
@@ -54,23 +53,17 @@ def train(
             does not suffice for one utterance.
     """
     wrapped = process.wrap(model)
+    learned = [parameter for parameter in wrapped.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(
-        [parameter for parameter in wrapped.parameters() if parameter.requires_grad],
-        lr=config.lr,
-        betas=(0.9, 0.98),
-        weight_decay=config.weight_decay,
+        learned, lr=config.lr, betas=(0.9, 0.98), weight_decay=config.weight_decay
     )
     half = config.mixed_precision and process.device.type == "cuda"
     scaler = grad_scaler(enabled=half)
-    manager = CheckpointManager(
-        folder / "checkpoints",
-        fingerprint,
-        keep=config.avg,
-        best=config.average_over == "best",
-        writes=process.leads,
-    )
+    best = config.average_over == "best"
+    checkpoints, leads = folder / "checkpoints", process.leads
+    manager = CheckpointManager(checkpoints, fingerprint, keep=config.avg, best=best, writes=leads)
     state = manager.resume(model, optimizer, scaler)
-    train_log = TrainLog(folder, state.step, writes=process.leads)
+    train_log = TrainLog(folder, state.step, writes=leads)
     while state.epoch < config.epochs:
         wrapped.train()
         for batch in source.epoch(state.epoch, skip=state.batch):
@@ -89,19 +82,14 @@ def train(
             scaler.update()
             state = state.after_step(nats=nats, count=count, frames=frames)
             train_log.step(state, loss=nats / count, lr=lr, gradient_norm=float(norm))
-            if process.leads:
+            if leads:
                 done = state.epoch + min(state.frames / source.total_frames, 1.0)
                 report_progress(done, config.epochs, "epoch", loss=state.nats / state.count)
             if config.save_every and state.step % config.save_every == 0:
                 manager.save_training(state, model, optimizer, scaler)
-        scores = evaluate(model, task, dev, process) if process.leads else {"loss": math.nan}
-        train_log.epoch(
-            state,
-            {
-                "train_loss": state.nats / max(state.count, 1),
-                **{f"dev_{k}": v for k, v in scores.items()},
-            },
-        )
+        scores = evaluate(model, task, dev, process) if leads else {"loss": math.nan}
+        of_dev = {f"dev_{name}": value for name, value in scores.items()}
+        train_log.epoch(state, {"train_loss": state.nats / max(state.count, 1), **of_dev})
         state = state.after_epoch()
         manager.save_epoch(state, scores["loss"], model, optimizer, scaler)
         process.wait()
@@ -110,9 +98,7 @@ def train(
 
 
 def learning_rate(config: TrainerConfig, step: int, progress: float) -> float:
-    """Linear warm-up times cosine decay (Loshchilov and Hutter 2017, eq. 5); ``progress`` is in [0,
-    1].
-    """
+    """Linear warm-up times cosine decay (Loshchilov and Hutter 2017, eq. 5)."""
     warmup = min((step + 1) / config.warmup_steps, 1.0) if config.warmup_steps else 1.0
     decay = 0.5 * (1.0 + math.cos(math.pi * min(progress, 1.0)))
     return config.lr * warmup * (config.final_lr_share + (1.0 - config.final_lr_share) * decay)
@@ -131,32 +117,25 @@ class _Step:
     seed: int
 
     def gradients(self, parts: Sequence[Any]) -> list[float]:
-        """Put the gradient of the mean loss a label into the parameters; gives summed loss, labels,
-        frames.
+        """Put the gradient of the mean loss a label in place; give summed loss, labels, frames.
 
         Args:
-            parts: the batch, or in one process its parts, of which only one at a time is in memory.
+            parts: the batch, or in one process its parts, one after the other.
         """
         self.optimizer.zero_grad(set_to_none=True)
         sums = [0.0, 0.0, 0.0]
         for index, part in enumerate(parts):
             seed = derive_seed(self.seed, "part", index) if index else self.seed
-            with (
-                _seeded(seed, self.process.device) as generator,
-                _half_precision(self.scaler.is_enabled()),
-            ):
+            half = _half_precision(self.scaler.is_enabled())
+            with _seeded(seed, self.process.device) as generator, half:
                 loss = self.task.loss(self.model, part, generator)
             check_finite(loss.sums, part.ids)
             own = (float(loss.sums.detach().sum()), loss.count, int(part.lengths.sum()))
             totals = self.process.total(*own)
             sums = [a + b for a, b in zip(sums, totals)]
-            # DDP averages gradients over processes: the step is that of one process with all their
-            # batches.
-            share = (
-                self.process.world_size / totals[1]
-                if len(parts) == 1
-                else 1.0 / len(self.batch.ids)
-            )
+            # DDP averages gradients over processes: the step is that of one with all their batches.
+            alone = len(parts) == 1
+            share = self.process.world_size / totals[1] if alone else 1.0 / len(self.batch.ids)
             self.scaler.scale(loss.sums.sum() * share).backward()
         if len(parts) > 1:
             for parameter in self.model.parameters():
@@ -184,22 +163,17 @@ def in_parts(batch: Any, run: Callable[[Sequence[Any]], T]) -> T:
                 raise
             reason = str(error).split("\n")[0]
         if parts >= len(batch.ids):
-            way_out = (
-                "leave it out, choose a larger subsampling, or take a machine with more memory"
-            )
-            raise PrivasrError(
-                " ".join(batch.ids[:1]), "memory for one utterance at a time", reason, way_out
-            )
+            expected = "memory for one utterance at a time"
+            way_out = "leave it out, choose a larger subsampling, or take more memory"
+            raise PrivasrError(" ".join(batch.ids[:1]), expected, reason, way_out)
         parts = min(2 * parts, len(batch.ids))
-        log.warning(
-            "out of memory (%s): the %d utterances of this batch again, in %d parts; a smaller max_duration "
-            "saves the first try",
-            reason, len(batch.ids), parts,
-        )  # fmt: skip
+        advice = "a smaller max_duration saves the first try"
+        values = (reason, len(batch.ids), parts, advice)
+        log.warning("out of memory (%s): these %d utterances again, in %d parts; %s", *values)
 
 
 def _several_processes() -> bool:
-    """Whether others wait for this process's gradients, so that it must not begin a step anew."""
+    """Whether others wait for this process's gradients: a step cannot begin anew."""
     return distributed.is_available() and distributed.is_initialized()
 
 
@@ -222,20 +196,14 @@ def check_finite(values: Tensor, ids: Iterable[str]) -> None:
     """Stop where a loss is not finite, naming its utterance."""
     bad = [name for name, finite in zip(ids, torch.isfinite(values).tolist()) if not finite]
     if bad:
-        way_out = (
-            "look at their audio and text; if those are sound, lower lr or clip_norm, or raise"
-            " warmup_steps"
-        )
-        raise PrivasrError(
-            "training", "finite losses and gradients", f"none for {' '.join(bad)}", way_out
-        )
+        way_out = "check their audio and text; then lower lr or clip_norm, or raise warmup_steps"
+        names = " ".join(bad)
+        raise PrivasrError("training", "finite losses and gradients", f"none for {names}", way_out)
 
 
 @contextlib.contextmanager
 def _seeded(seed: int, device: torch.device) -> Iterator[torch.Generator]:
-    """Torch's random numbers (dropout) come from ``seed`` within the block; gives a generator
-    besides.
-    """
+    """Torch's random numbers (dropout) come from ``seed``; gives a generator besides."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield torch.Generator().manual_seed(derive_seed(seed, "masks"))

@@ -33,12 +33,8 @@ class TrainLog:
         from torch.utils.tensorboard import SummaryWriter
 
         path = folder / "train_log.jsonl"
-        known = (
-            [record for record in read_jsonl(path) if record["step"] <= step]
-            if step and path.is_file()
-            else []
-        )
-        write_jsonl(path, known)
+        records = read_jsonl(path) if step and path.is_file() else ()
+        write_jsonl(path, [record for record in records if record["step"] <= step])
         if not step:
             remove_tree(folder / "tensorboard")
         self._file = path.open("a", encoding="utf-8", buffering=1)

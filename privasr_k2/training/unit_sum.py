@@ -1,14 +1,13 @@
 """The sum of units' vectors, which no unit moves by more than the clip, the same in any order.
 
-A unit is what a guarantee protects: a client with its update, a speaker with a gradient. Each
-vector is scaled down to the clip where it is longer, rounded to whole steps of
-:func:`privasr_k2.privacy.clipping.grid_step`, and added in float64, where whole numbers of steps
-add up without rounding. It is what :func:`privasr_k2.privacy.clipping.clip_rows` does, unit after
-unit and block after block, so that a cohort needs one vector; as rounding is to the nearest, which
-is quicker, by which a norm may grow by sqrt(P) / 2 steps, it clips as much earlier. A vector with a
-value that is not finite adds nothing.
+A unit is what a guarantee protects: a client with its update, a speaker with a gradient. Vectors
+are scaled down to the clip, rounded to whole steps of
+:func:`privasr_k2.privacy.clipping.grid_step`, and added in float64, without rounding. It is
+:func:`privasr_k2.privacy.clipping.clip_rows` unit by unit, in blocks. Rounding is to the nearest
+step and may add sqrt(P) / 2 steps to a norm: it clips as much earlier. A vector with a value that
+is not finite adds nothing.
 
-Without a clip the step is 2^-32: sums are then the same for any number of processes, too.
+Without a clip the step is 2^-32: sums are the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ class UnitSum:
         weight: sum of the weights of the units that were added.
         within: units within the clip minus those beyond, halved.
         norm: sum of the norms before clipping.
-        count: units that were added; left_out: those with a value that is not finite. All of these
-            are private, as the sum is.
+        count, left_out: units that were added, or had a value that is not finite. All of these are
+            private, as the sum is.
     """
 
     size: int
@@ -57,7 +56,7 @@ class UnitSum:
         self.steps = torch.zeros(self.size, dtype=torch.float64, device=self.device)
         self.weight = self.within = self.norm = 0.0
         self.count = self.left_out = 0
-        # More than any order of summation, the products and the rounding can be off, relatively.
+        # More than the relative error of summation in any order, products and rounding.
         self._margin = (self.size + 16) * 2.0**-52 + math.sqrt(self.size) * 2.0**-32
         self._buffer = torch.empty(0, dtype=torch.float64, device=self.device)
 
@@ -77,12 +76,12 @@ class UnitSum:
         >>> total.values().numpy().round(6).tolist()
         [1.5, -1.0]
         """
-        rows = [one.reshape(len(one), -1) for one in vectors]
+        rows = [vector.reshape(len(vector), -1) for vector in vectors]
         norms = self._norms(rows)
         finite = torch.isfinite(norms)
         added = int(finite.sum())
         if added < len(norms):
-            rows, norms = [one[finite] for one in rows], norms[finite]
+            rows, norms = [row[finite] for row in rows], norms[finite]
         factor = torch.full_like(norms, weight / self.step)
         is_within = torch.ones_like(norms, dtype=torch.bool)
         if self.clip is not None:
@@ -99,15 +98,13 @@ class UnitSum:
         return added
 
     def values(self) -> Tensor:
-        """The sum, (P,) float64; it takes the place of :attr:`steps`: ask once, in the end."""
+        """The sum, (P,) float64, in place of :attr:`steps`: ask once, in the end."""
         return self.steps.mul_(self.step)
 
     def _norms(self, rows: Sequence[Tensor]) -> Tensor:
         """(K,) float64."""
-        if (
-            self.clip is None
-        ):  # nothing is claimed of them: their own precision will do where it suffices
-            parts = [torch.linalg.vector_norm(one, dim=1).double() for one in rows]
+        if self.clip is None:  # nothing is claimed: their own precision will do where it suffices
+            parts = [torch.linalg.vector_norm(row, dim=1).double() for row in rows]
             norms = torch.linalg.vector_norm(torch.stack(parts), dim=0)
             if norms.isfinite().all():
                 return norms
@@ -117,13 +114,11 @@ class UnitSum:
         return squares.sqrt()
 
     def _blocks(self, rows: Sequence[Tensor]) -> Iterator[tuple[slice, Tensor]]:
-        """Copies (K, B) in float64 of all parameters, piece by piece in one buffer, and where they
-        belong.
-        """
+        """Copies (K, B) in float64 of all parameters, by pieces in one buffer, and their places."""
         start = 0
-        for one in rows:
-            width = one.size(1) if one.device.type != "cpu" else _BLOCK // max(1, len(one))
-            for part in one.split(max(1, width), dim=1):
+        for row in rows:
+            width = row.size(1) if row.device.type != "cpu" else _BLOCK // max(1, len(row))
+            for part in row.split(max(1, width), dim=1):
                 if len(self._buffer) < part.numel():
                     self._buffer = self._buffer.new_empty(part.numel())
                 own = self._buffer[: part.numel()].view_as(part)

@@ -1,6 +1,4 @@
-"""Weights as safetensors with JSON in their header: written whole, read with a clear error,
-averaged.
-"""
+"""Weights as safetensors with JSON in their header: written whole, read, averaged."""
 
 from __future__ import annotations
 
@@ -16,6 +14,8 @@ from torch import Tensor, nn
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, disk_errors, parse_json
 
+_REPAIR = "remove it and run its stage again"
+
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Any = None) -> None:
     """Write tensors, and a JSON value in the file's header, atomically."""
@@ -27,29 +27,21 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Any = None) 
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file."""
     if not path.is_file():
-        raise DataError(
-            path, "a safetensors file", "no such file", "run the stage that writes it to its end"
-        )
+        raise DataError(path, "a safetensors file", "no such file", "run its stage to the end")
     try:
         return load_file(str(path))
     except SafetensorError as error:
-        raise DataError(
-            path, "a whole safetensors file", str(error), "remove it and run its stage again"
-        ) from error
+        raise DataError(path, "a whole safetensors file", str(error), _REPAIR) from error
 
 
 def read_header(path: Path) -> Any:
-    """The JSON value that :func:`save_tensors` put into a file's header; None where there is
-    none.
-    """
+    """The JSON value of a file's header by :func:`save_tensors`; None where there is none."""
     try:
         with safe_open(str(path), "pt") as file:
             text = (file.metadata() or {}).get("json", "null")
     except SafetensorError as error:
-        raise DataError(
-            path, "a whole safetensors file", str(error), "remove it and run its stage again"
-        ) from error
-    return parse_json(text, f"{path} (header)", way_out="remove it and run its stage again")
+        raise DataError(path, "a whole safetensors file", str(error), _REPAIR) from error
+    return parse_json(text, f"{path} (header)", way_out=_REPAIR)
 
 
 def average(paths: Sequence[Path]) -> dict[str, Tensor]:
@@ -62,16 +54,10 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Put ``weights``, read from ``path``, into a model; a DataError where they are another
-    model's.
-    """
+    """Put ``weights``, read from ``path``, into a model; a DataError where they do not fit."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         reason = "; ".join(line.strip() for line in str(error).splitlines()[1:3])
-        raise DataError(
-            path,
-            "the weights of this model",
-            reason,
-            "use the model.yaml that was written with them",
-        ) from error
+        way_out = "use the model.yaml that was written with them"
+        raise DataError(path, "the weights of this model", reason, way_out) from error

@@ -12,11 +12,10 @@ import pytest
 
 from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
-from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
-from privasr_k2.graph.lang import load_lang, symbols_text
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.randomness import stream
 from tests.support.conf import section
+from tests.support.small_graphs import make_graph, make_lang
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS, WORDS, UTTERANCES, FRAMES, TOLERANCE = 12, 60, 40, 30, 5e-4
@@ -24,57 +23,39 @@ pytestmark = pytest.mark.k2
 
 
 def search(backend: str, lm_weight: float, insertion_penalty: float) -> SearchConfig:
-    """Wide beams; k2's lattice is read at the weight that it was searched with, as Kaldi searches.
-
-    k2 searches without insertion penalties, so its lattice has to be deep enough for what they
-    prefer.
-    """
+    """Wide beams, k2 at the weight of the search, its lattice deep enough for penalties."""
     output_beam = 30.0 if insertion_penalty else 5.0
-    return SearchConfig(
-        backend, 300.0, output_beam, 30, 1000000, lm_weight, [lm_weight], [insertion_penalty]
-    )
+    grid = [lm_weight], [insertion_penalty]
+    return SearchConfig(backend, 300.0, output_beam, 30, 1000000, lm_weight, *grid)
 
 
 @pytest.fixture(scope="module", params=["standard", "modified"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trigram over words with homophones, words that begin others, and equal tokens side by
-    side.
-    """
+    """A trigram with homophones, words that begin others, and equal tokens side by side."""
     pytest.importorskip("kaldi_decoder")
     root = tmp_path_factory.mktemp("graph")
     generator = stream(1, "lang")
     tokens, words = [f"T{n}" for n in range(1, TOKENS)], [f"w{n}" for n in range(WORDS)]
     spelled = [list(generator.choice(tokens, size=generator.integers(1, 5))) for _ in words]
     spelled[1], spelled[3] = spelled[0], [*spelled[2], spelled[2][-1]]
-    (root / "lang").mkdir()
-    (root / "lang/tokens.txt").write_text(symbols_text(["<blk>", *tokens]))
-    (root / "lang/words.txt").write_text(symbols_text(["<eps>", *words, "#0"]))
     lines = [f"{word} {' '.join(spelling)}\n" for word, spelling in zip(words, spelled)]
-    (root / "lang/lexicon.txt").write_text("".join(lines))
-    lang = load_lang(root / "lang")
+    lang = make_lang(root / "lang", "".join(lines), tokens)
     shares = 1 / np.arange(1, WORDS + 1)
     text = [
         list(generator.choice(words, size=generator.integers(1, 8), p=shares / shares.sum()))
         for _ in range(200)
     ]
     model = estimate(count_ngrams(text, words, order=3), "witten_bell")
-    graphs, info = compile_graph(
-        lang, model, GraphConfig(request.param, 100000), model_path=Path("a.arpa")
-    )
-    save_graph(graphs, lang, info, root / "graph")
-    return root / "graph"
+    return make_graph(root / "graph", lang, model, request.param)
 
 
 def noise(peakiness: float) -> tuple[np.ndarray, np.ndarray]:
-    """(N, T, C) log-probabilities of nothing in particular and (N,) lengths; 6 is all but certain
-    frames.
-    """
+    """(N, T, C) log-probabilities of nothing and (N,) lengths; 6 is all but certain frames."""
     generator = stream(2, "logits")
     logits = generator.normal(size=(UTTERANCES, FRAMES, TOKENS)) * peakiness
     log_probs = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
-    return log_probs.astype(np.float32), generator.integers(
-        FRAMES // 4, FRAMES + 1, size=UTTERANCES
-    )
+    lengths = generator.integers(FRAMES // 4, FRAMES + 1, size=UTTERANCES)
+    return log_probs.astype(np.float32), lengths
 
 
 @pytest.mark.parametrize(("lm_weight", "insertion_penalty"), [(1.0, 0.0), (0.5, 1.0), (2.0, -1.5)])
@@ -106,11 +87,12 @@ def test_same_words_of_real_speech(finished: Path, tmp_path: Path) -> None:
     records = []
     for backend in ("k2", "kaldi"):
         done = subprocess.run(
-            [sys.executable, "-m", "privasr_k2.bin.decode", "--in-model", exp / "am", "--in-graph",
-             finished / "data/graph_phone", "--in-feats", finished / "data/feats_fbank", "--in-weights",
-             exp / "weights.json", "--out-hyps", tmp_path / f"{backend}.jsonl", "--config",
-             section("decode"), "--device", "cpu", "--set", "role=test", f"backend={backend}",
-             "search_beam=200", "max_active_states=1000000", f"search_lm_weight={weight}"],
+            [sys.executable, "-m", "privasr_k2.bin.decode", "--in-model", exp / "am",
+             "--in-graph", finished / "data/graph_phone", "--in-weights", exp / "weights.json",
+             "--in-feats", finished / "data/feats_fbank", "--config", section("decode"),
+             "--out-hyps", tmp_path / f"{backend}.jsonl", "--device", "cpu", "--set", "role=test",
+             f"backend={backend}", "search_beam=200", "max_active_states=1000000",
+             f"search_lm_weight={weight}"],
             capture_output=True, text=True, cwd=ROOT,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

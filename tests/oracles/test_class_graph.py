@@ -1,6 +1,4 @@
-"""The graph of a class model against the enumeration of readings, and against one determinized
-whole.
-"""
+"""The graph of a class model against enumerated readings and one determinized as a whole."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ from privasr_k2.fileio import write_jsonl
 from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.class_pieces import Pieces, compile_class_graph, joined, replace_names, splice
 from privasr_k2.graph.grammar import Grammar, grammar
-from privasr_k2.graph.hlg import compose_lexicon_and_grammar, save_graph
-from privasr_k2.graph.lang import Lang, file_hash, load_lang, symbols_text
+from privasr_k2.graph.hlg import compose_lexicon_and_grammar
+from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.nonterminals import (
     ClassGraphConfig,
     delimited_words,
@@ -34,22 +32,18 @@ from privasr_k2.lm.sub_lm import KINDS, make_sub_lm
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
 from tests.support.class_lm import LOC, PLAIN, class_lm, reading_probs
+from tests.support.small_graphs import heard, make_class_graph, make_lang
 
 pytestmark = pytest.mark.k2
 
 WORDS = [*PLAIN, "ann"]
 # rose and c sound alike, "a new" and ann too; york begins a name and ends one.
 LEXICON = "a A\nann A N\nb B\nc R O\nnew N\nnew N O\nrose R O\nyork Y A\n"
-TOKENS = ["<blk>", "A", "B", "N", "O", "R", "Y"]
 
 
 @pytest.fixture(scope="module")
 def lang(tmp_path_factory: pytest.TempPathFactory) -> Lang:
-    folder = tmp_path_factory.mktemp("lang")
-    (folder / "tokens.txt").write_text(symbols_text(TOKENS))
-    (folder / "words.txt").write_text(symbols_text(["<eps>", *sorted(WORDS), "#0"]))
-    (folder / "lexicon.txt").write_text(LEXICON)
-    return load_lang(folder)
+    return make_lang(tmp_path_factory.mktemp("lang"), LEXICON)
 
 
 def a_config(cut_history: bool, **limits: int) -> ClassGraphConfig:
@@ -84,9 +78,7 @@ def _as_fst(G: Grammar) -> Fst:
 
 
 def graph_costs(LG: Fst, lang: Lang, sentences: list[list[str]]) -> np.ndarray:
-    """The cheapest path of each sentence, with any pronunciation and delimiters; inf without a
-    path.
-    """
+    """The cheapest path of each sentence; inf without a path."""
     import kaldifst
 
     graph = kaldifst.StdVectorFst(LG.to_kaldifst())
@@ -94,9 +86,8 @@ def graph_costs(LG: Fst, lang: Lang, sentences: list[list[str]]) -> np.ndarray:
     passed = range(len(lang.words) - 1, int(LG.olabels.max()) + 1)
     costs = []
     for sentence in sentences:
-        lines = [
-            f"{n} {n + 1} {lang.word_ids[w]} {lang.word_ids[w]}\n" for n, w in enumerate(sentence)
-        ]
+        ids = [lang.word_ids[word] for word in sentence]
+        lines = [f"{n} {n + 1} {word} {word}\n" for n, word in enumerate(ids)]
         lines += [f"{n} {n} {symbol} 0\n" for n in range(len(sentence) + 1) for symbol in passed]
         acceptor = kaldifst.compile("".join(lines) + f"{len(sentence)}\n")
         kaldifst.arcsort(acceptor, "ilabel")
@@ -123,9 +114,7 @@ def sampled(count: int) -> list[list[str]]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cut_history", [True, False])
 def test_costs_are_those_of_the_best_reading(lang: Lang, kind: str, cut_history: bool) -> None:
-    """Never dearer; cheaper only where a graph backs off though it need not, or names are cut
-    elsewhere.
-    """
+    """Never dearer; cheaper only where a graph backs off though it need not."""
     lm = class_lm(kind, cut_history)
     sentences = sampled(1000 if kind == "tree" else 200)
     found = graph_costs(joined(pieces_of(lang, lm, cut_history)), lang, sentences)
@@ -155,19 +144,7 @@ def test_from_parts_and_whole_are_the_same(lang: Lang, kind: str, cut_history: b
     parts = graph_costs(joined(pieces), lang, sentences)
     np.testing.assert_allclose(parts, graph_costs(one, lang, sentences), atol=1e-4)
     assert np.isfinite(parts).sum() > 50
-    # Delimiters are labels like others: the paths are the same with delimiters as part of the
-    # sentence.
     assert set(one.olabels.tolist()) == set(joined(pieces).olabels.tolist())
-
-
-def spoken(lang: Lang, sentence: list[str]) -> np.ndarray:
-    """(T, C) log-probabilities that all but tell the tokens of a sentence, a blank after each."""
-    tokens = [token for word in sentence for token in lang.encode(word)]
-    log_probs = np.full((2 * len(tokens) + 2, lang.num_tokens), -12.0, dtype=np.float32)
-    log_probs[:, 0] = -1e-4
-    log_probs[1:-1:2, 0] = -12.0
-    log_probs[1 + 2 * np.arange(len(tokens)), tokens] = -1e-4
-    return log_probs
 
 
 def search(backend: str = "k2") -> SearchConfig:
@@ -176,32 +153,21 @@ def search(backend: str = "k2") -> SearchConfig:
 
 @pytest.fixture(scope="module")
 def folder(lang: Lang, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    graphs, info = compile_class_graph(lang, class_lm("tree", True), a_config(True), place="lm")
-    hashes = {"sha256": {"lexicon.txt": file_hash(lang.folder / "lexicon.txt")}}
     made = tmp_path_factory.mktemp("graph") / "graph"
-    save_graph(graphs, lang, {**info, **hashes}, made)
-    return made
+    return make_class_graph(made, lang, class_lm("tree", True), a_config(True))
 
 
-SAID = [
-    ["b", "ann", "rose", "a"],
-    ["new", "york"],
-    ["b", "b"],
-    ["ann", "rose", "new", "b", "york", "york"],
-]
+SAID = ["b ann rose a", "new york", "b b", "ann rose new b york york"]
 
 
 @pytest.mark.parametrize("backend", ["k2", "kaldi"])
 def test_words_and_spans_of_what_is_said(lang: Lang, folder: Path, backend: str) -> None:
-    import torch
-
     if backend == "kaldi":
         pytest.importorskip("kaldi_decoder")
     lm = class_lm("tree", True)
     decoder = open_decoder(folder, search(backend))
     for sentence in SAID:
-        log_probs = torch.from_numpy(spoken(lang, sentence))[None]
-        [hyps] = decoder.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+        hyps = heard(decoder, lang.num_tokens, lang.encode(sentence))
         assert hyps is not None
         for hyp in hyps:
             assert not any("#" in word for word in hyp.words.split())
@@ -209,24 +175,20 @@ def test_words_and_spans_of_what_is_said(lang: Lang, folder: Path, backend: str)
             for first, end, kind in hyp.classes:
                 assert math.isfinite(lm.sub_lms[kind].log_prob(tuple(hyp.words.split()[first:end])))
             assert -hyp.lm_score <= viterbi(lm, hyp.words.split()) + 1e-3
-        if "ann" in sentence:
+        if "ann" in sentence.split():
             assert any(kind == "PER" for _, _, kind in hyps[0].classes or ())
 
 
 def test_marks_cost_no_insertion_penalty(folder: Path) -> None:
-    """Both back ends find the same words at the same costs, also where words are dear; k2's are
-    recounted.
-    """
+    """Both back ends find the same words at the same costs, also where words are dear."""
     import torch
 
     pytest.importorskip("kaldi_decoder")
-    logits = stream(3, "logits").normal(size=(30, 14, len(TOKENS))) * 3
+    logits = stream(3, "logits").normal(size=(30, 14, 7)) * 3
     log_probs = torch.from_numpy(logits.astype(np.float32)).log_softmax(2)
     lengths = torch.full((30,), 14)
-    both = [
-        open_decoder(folder, search(backend)).decode(log_probs, lengths)
-        for backend in ("k2", "kaldi")
-    ]
+    decoders = [open_decoder(folder, search(backend)) for backend in ("k2", "kaldi")]
+    both = [decoder.decode(log_probs, lengths) for decoder in decoders]
     named = 0
     for ours, theirs in zip(*both):
         assert ours is not None and theirs is not None
@@ -239,18 +201,13 @@ def test_marks_cost_no_insertion_penalty(folder: Path) -> None:
 
 
 def test_lists_have_different_words_and_spans(lang: Lang, folder: Path) -> None:
-    """Of a word sequence that is read in several ways the best way is listed, with its own
-    score.
-    """
-    import torch
-
+    """Of several readings of a word sequence the best one is listed, with its own score."""
     decoder = Decoder.from_folder(folder, search())
     config = NbestSearchConfig(60, 5.0, 100_000, 1.0, "exact")
     found = NbestSearch(decoder, Weights(1.0, 0.0), config)
     lm, marked = class_lm("tree", True), 0
     for sentence in SAID:
-        log_probs = torch.from_numpy(spoken(lang, sentence))[None]
-        [one] = found.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+        one = heard(found, lang.num_tokens, lang.encode(sentence))
         assert one is not None
         words = [tuple(lang.words[word] for word in path.words) for path in one.paths]
         assert len(set(words)) == len(words) > 3
@@ -265,28 +222,21 @@ def test_lists_have_different_words_and_spans(lang: Lang, folder: Path) -> None:
 
 
 def test_lattices_hold_words(lang: Lang, folder: Path) -> None:
-    import torch
-
     decoder = Decoder.from_folder(folder, search())
-    log_probs = torch.from_numpy(spoken(lang, SAID[0]))[None]
-    [found] = LatticeSearch(decoder, Weights(1.0, 0.0), LatticeConfig(10.0, 1000)).decode(
-        log_probs, torch.tensor([log_probs.shape[1]])
-    )
+    lattices = LatticeSearch(decoder, Weights(1.0, 0.0), LatticeConfig(10.0, 1000))
+    found = heard(lattices, lang.num_tokens, lang.encode(SAID[0]))
     assert found is not None and 0 < found.arrays.words.max() < len(lang.words) - 1
 
 
 def test_decoded_names_reach_the_score_without_marks(
     lang: Lang, folder: Path, tmp_path: Path
 ) -> None:
-    import torch
-
     decoder = Decoder.from_folder(folder, search())
     records = []
     for n, sentence in enumerate(SAID):
-        log_probs = torch.from_numpy(spoken(lang, sentence))[None]
-        [hyps] = decoder.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+        hyps = heard(decoder, lang.num_tokens, lang.encode(sentence))
         assert hyps is not None
-        records.append(Record(f"u{n}", "dev", "s", " ".join(sentence), False, hyps).to_dict())
+        records.append(Record(f"u{n}", "dev", "s", sentence, False, hyps).to_dict())
     (tmp_path / "decode_dev").mkdir()
     write_jsonl(tmp_path / "decode_dev/1.jsonl", records)
     assert records[0]["hyps"][0]["classes"]

@@ -35,9 +35,8 @@ def test_sentences_are_summed_over_all_readings(kind: str, cut_history: bool, or
     np.testing.assert_allclose(found, expected, atol=1e-10)
     alone = np.concatenate([lm.token_log_probs([sentence]) for sentence in test])
     np.testing.assert_allclose(scores, alone, atol=1e-12)  # whatever else is in the batch
-    np.testing.assert_allclose(
-        lm.nbest_token_log_probs([test[:9], [], test[9:]]), scores, atol=1e-12
-    )
+    nbests = [test[:9], [], test[9:]]
+    np.testing.assert_allclose(lm.nbest_token_log_probs(nbests), scores, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,19 +84,11 @@ def test_unigrams_and_bigrams_by_their_formulas() -> None:
     for name, prob in all_names(make_sub_lm(names, "unigram"), 4).items():
         expected = math.prod(share[w] for w in name) * ending * (1 - ending) ** (len(name) - 1)
         assert prob == pytest.approx(expected)
-    pairs = {
-        ("", "a"): 3,
-        ("", "b"): 1,
-        ("a", ""): 2,
-        ("a", "b"): 2,
-        ("b", ""): 2,
-        ("b", "b"): 1,
-        ("b", "a"): 1,
-    }
+    pairs = {("", "a"): 3, ("", "b"): 1, ("a", ""): 2, ("a", "b"): 2}
+    pairs |= {("b", ""): 2, ("b", "b"): 1, ("b", "a"): 1}
     for name, prob in all_names(make_sub_lm(names, "bigram"), 4).items():
         chain = list(itertools.pairwise(["", *name, ""]))
-        expected = math.prod(
-            pairs[p] / sum(c for (h, _), c in pairs.items() if h == p[0]) for p in chain
-        )
+        totals = {h: sum(c for (g, _), c in pairs.items() if g == h) for h in ("", "a", "b")}
+        expected = math.prod(pairs[pair] / totals[pair[0]] for pair in chain)
         assert prob == pytest.approx(expected), name
     assert all_names(make_sub_lm({("a",): 1.0}, "unigram"), 3) == {("a",): 1.0}

@@ -13,8 +13,7 @@ from privasr_k2.am.kinds import KINDS
 from privasr_k2.data.batches import Batch
 from privasr_k2.dpsgd.examples import ExampleGradients
 from privasr_k2.dpsgd.lstm import ExampleLstm
-from tests.support.end_to_end import ENCODERS, END_TO_END, model
-from tests.support.end_to_end_graph import renamed
+from tests.support.end_to_end import ENCODERS, END_TO_END, model, renamed
 from tests.support.small_am import features, tiny_model
 
 ARCHITECTURES = [

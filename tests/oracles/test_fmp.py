@@ -1,6 +1,4 @@
-"""A slow twin of federated marginal personalization: dictionaries, loops, the formulas word by
-word.
-"""
+"""A slow twin of federated marginal personalization: dictionaries and loops."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import numpy as np
 import pytest
 
 from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, normalizers
-from privasr_k2.federated.fmp_release import FmpMechanism, FmpReleaseConfig, increments_of
+from privasr_k2.federated.fmp_release import increments_of
 from privasr_k2.federated.fmp_simulation import (
     CacheConfig,
     client_perplexities,
@@ -23,19 +21,13 @@ from privasr_k2.federated.fmp_simulation import (
 )
 from privasr_k2.federated.fmp_spoken import Spoken, Turn
 from privasr_k2.scoring.nbest_lists import NbestLists
+from tests.support.fmp_release import mechanism as made_mechanism
 from tests.support.fmp_tiny import CACHES, NUMBERS, WORDS, random_world
 
 Counts = dict[str, float]
-MIXINGS = [
-    Mixing(0.5, 0.5, 0.25),
-    Mixing(0.3, 0.0, 0.75),
-    Mixing(1.0, 0.75, 0.0),
-    Mixing(0.8, 0.4, 0.6),
-]
-U = {
-    word: share
-    for word, share in zip(WORDS, np.random.default_rng(9).dirichlet(np.ones(8) * 3).tolist())
-}
+WEIGHTS = [(0.5, 0.5, 0.25), (0.3, 0.0, 0.75), (1.0, 0.75, 0.0), (0.8, 0.4, 0.6)]
+MIXINGS = [Mixing(*weights) for weights in WEIGHTS]
+U = dict(zip(WORDS, np.random.default_rng(9).dirichlet(np.ones(8) * 3).tolist()))
 BACKGROUND = np.array([0.0, *U.values()])
 
 
@@ -53,13 +45,12 @@ def slow_utterance(
     lists: NbestLists, name: str, kernel_bandwidth: float, normalized: bool
 ) -> Counts:
     """sum_s K(s) c_s(w) of one utterance."""
-    one = next(one for one in lists.lists if one.id == name)
-    kernel = {
-        hyp.rank: math.exp(-((hyp.rank - 1) ** 2) / (2 * kernel_bandwidth**2)) for hyp in one.hyps
-    }
+    nbest = next(nbest for nbest in lists.lists if nbest.id == name)
+    ranks, divisor = [hyp.rank for hyp in nbest.hyps], 2 * kernel_bandwidth**2
+    kernel = {rank: math.exp(-((rank - 1) ** 2) / divisor) for rank in ranks}
     total = sum(kernel.values()) if normalized else 1.0
     found: Counts = defaultdict(float)
-    for hyp in one.hyps:
+    for hyp in nbest.hyps:
         for word in hyp.words.split():
             found[word] += kernel[hyp.rank] / total
     return found
@@ -119,13 +110,8 @@ SETTINGS = [
     {},
     {"refresh": "utterance"},
     {"rounds": 5, "decay": 0.7, "prior_words": 0.0},
-    {
-        "rounds": 1,
-        "kernel_bandwidth": 0.6,
-        "normalized_kernel": True,
-        "refresh": "utterance",
-        "decay": 0.5,
-    },
+    {"rounds": 1, "kernel_bandwidth": 0.6, "normalized_kernel": True, "decay": 0.5}
+    | {"refresh": "utterance"},
 ]
 
 
@@ -177,9 +163,8 @@ class TableLm:
             for hyp in nbest:
                 history = 0
                 for word in [*(NUMBERS.ids[word] for word in hyp), 0]:
-                    found.append(
-                        np.log(self.probs[history, word]) + table[:, word] - log_z[history]
-                    )
+                    log_prob = np.log(self.probs[history, word])
+                    found.append(log_prob + table[:, word] - log_z[history])
                     history = word
         return np.array(found)
 
@@ -218,9 +203,8 @@ def test_normalized_scores_and_perplexities(seed: int, changes: dict[str, object
     for client, name in enumerate(spoken.client_names):
         for number in range(config.rounds + 1):
             assert abs(perplexities.nats[client, number] - nats[name, number]) < 1e-9
-    assert perplexities.tokens.sum() == sum(
-        len(one.hyps[0].words.split()) + 1 for one in lists.lists if one.hyps
-    )
+    lengths = [len(one.hyps[0].words.split()) + 1 for one in lists.lists if one.hyps]
+    assert perplexities.tokens.sum() == sum(lengths)
 
 
 @pytest.mark.parametrize("unit", ["utterance", "user", "meeting"])
@@ -228,11 +212,8 @@ def test_normalized_scores_and_perplexities(seed: int, changes: dict[str, object
 @pytest.mark.parametrize("seed", range(3))
 def test_clipped_increments(seed: int, mechanism: str, unit: str) -> None:
     lists, timeline, spoken = random_world(seed, utterances=20)
-    config = FmpReleaseConfig(
-        data="x", unit=unit, mechanism=mechanism, strategy="increments", rounds=4, max_rounds=2, bound=1.5,
-        kernel_bandwidth=1.3, decay=1.0, epsilon=1.0, delta=1e-5,
-    )  # fmt: skip
-    found = FmpMechanism(config)
+    changes = {"rounds": 4, "max_rounds": 2, "bound": 1.5, "kernel_bandwidth": 1.3}
+    found = made_mechanism(unit=unit, mechanism=mechanism, **changes)
     rounds = slow_rounds(timeline, 4)
     owner = {t.id: {"utterance": t.id, "user": t.user, "meeting": t.client}[unit] for t in timeline}
     expected: dict[tuple[int, str], float] = defaultdict(float)

@@ -1,12 +1,11 @@
-"""The grammar against kaldilm's, the graph and the search against enumeration and Kaldi's
-FasterDecoder.
-"""
+"""The grammar against kaldilm's, the search against enumeration and Kaldi's FasterDecoder."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,13 @@ import pytest
 
 from privasr_k2.decoding.first_pass import Decoder, SearchConfig
 from privasr_k2.graph.grammar import grammar
-from privasr_k2.graph.hlg import GraphConfig, compile_graph, compose_lexicon_and_grammar, save_graph
-from privasr_k2.graph.lang import Lang, load_lang, symbols_text
+from privasr_k2.graph.hlg import compose_lexicon_and_grammar
+from privasr_k2.graph.lang import Lang, symbols_text
 from privasr_k2.lm.arpa import Arpa, read_arpa, write_arpa
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.pruning import prune_to
 from privasr_k2.randomness import stream
+from tests.support.small_graphs import make_graph, make_lang
 
 WORDS = ["ab", "ba", "bab", "c", "see", "aa"]
 LEXICON = "ab A B\nba B A\nbab B A B\nc C\nsee C\nsee C A\naa A A\n"
@@ -27,11 +27,7 @@ LEXICON = "ab A B\nba B A\nbab B A B\nc C\nsee C\nsee C A\naa A A\n"
 
 @pytest.fixture(scope="module")
 def lang(tmp_path_factory: pytest.TempPathFactory) -> Lang:
-    folder = tmp_path_factory.mktemp("lang")
-    (folder / "tokens.txt").write_text(symbols_text(["<blk>", "A", "B", "C"]))
-    (folder / "words.txt").write_text(symbols_text(["<eps>", *WORDS, "#0"]))
-    (folder / "lexicon.txt").write_text(LEXICON)
-    return load_lang(folder)
+    return make_lang(tmp_path_factory.mktemp("lang"), LEXICON)
 
 
 def a_model(order: int, limit: int = 10**9) -> Arpa:
@@ -98,19 +94,8 @@ def random_log_probs(seed: int, frames: int) -> np.ndarray:
     return (logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))).astype(np.float32)
 
 
-def search_config(
-    weights: tuple[float, ...], penalties: tuple[float, ...], backend: str = "k2"
-) -> SearchConfig:
-    return SearchConfig(
-        backend=backend,
-        search_beam=200.0,
-        output_beam=100.0,
-        min_active_states=10000,
-        max_active_states=100000,
-        search_lm_weight=1.0,
-        lm_weights=list(weights),
-        insertion_penalties=list(penalties),
-    )
+def search_config(weights: tuple[float, ...], penalties: tuple[float, ...]) -> SearchConfig:
+    return SearchConfig("k2", 200.0, 100.0, 10000, 100000, 1.0, list(weights), list(penalties))
 
 
 def viterbi(log_probs: np.ndarray, tokens: list[int]) -> float:
@@ -135,19 +120,13 @@ def viterbi(log_probs: np.ndarray, tokens: list[int]) -> float:
 @pytest.mark.k2
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_words_equal_enumeration(tmp_path: Path, lang: Lang, seed: int) -> None:
-    """Every word sequence that fits into 5 frames, every pronunciation, every weight of the
-    grid.
-    """
+    """Every word sequence and pronunciation that fits into 5 frames, at every weight."""
     import torch
 
     model = a_model(2, 30)
-    graphs, info = compile_graph(
-        lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa")
-    )
-    save_graph(graphs, lang, info, tmp_path / "graph")
-    # At LM weight 1 the graph holds the best of all paths; at others its epsilon removal has chosen
-    # already.
-    decoder = Decoder.from_folder(tmp_path / "graph", search_config((1.0,), (-2.0, 0.0, 3.0)))
+    graph_folder = make_graph(tmp_path / "graph", lang, model)
+    # Epsilon removal keeps the best paths of LM weight 1 only.
+    decoder = Decoder.from_folder(graph_folder, search_config((1.0,), (-2.0, 0.0, 3.0)))
     log_probs = random_log_probs(seed, 5)
     [found] = decoder.decode(torch.from_numpy(log_probs)[None], torch.tensor([5]))
     assert found is not None
@@ -193,21 +172,19 @@ def test_the_best_path_equals_faster_decoder(
     import torch
 
     model = a_model(3, 60)
-    graphs, info = compile_graph(
-        lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa")
-    )
-    save_graph(graphs, lang, info, tmp_path / "graph")
-    decoder = Decoder.from_folder(tmp_path / "graph", search_config((1.0,), (0.0,)))
+    graph_folder = make_graph(tmp_path / "graph", lang, model, topology)
+    decoder = Decoder.from_folder(graph_folder, search_config((1.0,), (0.0,)))
     log_probs = random_log_probs(100 + seed, 40)
     [hyps] = decoder.decode(torch.from_numpy(log_probs)[None], torch.tensor([40]))
     assert hyps is not None
 
     G = grammar(model, lang.word_ids, backoff_label=len(WORDS) + 1, place="a")
-    LG = kaldifst.compile(
-        _relabel(compose_lexicon_and_grammar(lang, G, 1000).to_str(show_weight_one=True))
-    )
-    topo = k2.ctc_topo(3, modified=topology == "modified")
-    H = kaldifst.compile(_shifted(k2.to_str(topo, openfst=True)))
+    text = compose_lexicon_and_grammar(lang, G, 1000).to_str(show_weight_one=True)
+    # Disambiguation symbols (tokens from 4, the word #0) become epsilons.
+    silenced = _mapped(text, lambda n: n if n < 4 else 0, lambda n: n if n <= len(WORDS) else 0)
+    LG = kaldifst.compile(silenced)
+    topo = k2.to_str(k2.ctc_topo(3, modified=topology == "modified"), openfst=True)
+    H = kaldifst.compile(_mapped(topo, lambda n: n + 1, lambda n: n))  # 0 is Kaldi's epsilon
     kaldifst.arcsort(H, "olabel")
     kaldifst.arcsort(LG, "ilabel")
     graph = kaldifst.compose(H, LG)
@@ -222,25 +199,13 @@ def test_the_best_path_equals_faster_decoder(
     assert hyps[0].am_score + hyps[0].lm_score == pytest.approx(-cost, abs=5e-4)
 
 
-def _relabel(openfst: str) -> str:
-    """Disambiguation symbols (tokens from 4, the word #0) as epsilons."""
+def _mapped(openfst: str, ilabel: Callable[[int], int], olabel: Callable[[int], int]) -> str:
+    """A transducer in OpenFst's text format with other labels."""
     lines = []
     for line in openfst.splitlines():
         fields = line.split()
         if len(fields) >= 4:
-            fields[2] = "0" if int(fields[2]) >= 4 else fields[2]
-            fields[3] = "0" if int(fields[3]) > len(WORDS) else fields[3]
-        lines.append(" ".join(fields))
-    return "\n".join(lines) + "\n"
-
-
-def _shifted(openfst: str) -> str:
-    """Input labels one up: for Kaldi 0 is epsilon and 1 the first output."""
-    lines = []
-    for line in openfst.splitlines():
-        fields = line.split()
-        if len(fields) >= 4:
-            fields[2] = str(int(fields[2]) + 1)
+            fields[2:4] = str(ilabel(int(fields[2]))), str(olabel(int(fields[3])))
         lines.append(" ".join(fields))
     return "\n".join(lines) + "\n"
 
@@ -251,13 +216,8 @@ def test_scores_are_those_of_the_words(tmp_path: Path, lang: Lang) -> None:
     import torch
 
     model = a_model(3)
-    graphs, info = compile_graph(
-        lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa")
-    )
-    save_graph(graphs, lang, info, tmp_path / "graph")
-    decoder = Decoder.from_folder(
-        tmp_path / "graph", search_config((0.0, 0.5, 1.0, 2.0), (0.0, 1.0))
-    )
+    graph_folder = make_graph(tmp_path / "graph", lang, model)
+    decoder = Decoder.from_folder(graph_folder, search_config((0.0, 0.5, 1.0, 2.0), (0.0, 1.0)))
     rows = np.stack([random_log_probs(200 + n, 30) for n in range(3)])
     openfst = grammar(model, lang.word_ids, backoff_label=len(WORDS) + 1, place="a").to_openfst()
     for row, hyps in enumerate(decoder.decode(torch.from_numpy(rows), torch.tensor([30, 20, 30]))):

@@ -134,9 +134,7 @@ def test_merged_paths_take_the_scores_of_the_best_one(order: int) -> None:
 
 
 def slowly_merged(lattice: Lattice, lm: LanguageModel, order: int) -> Scored:
-    """All paths, where each state (lattice state, last words) scores with the best partial path
-    into it.
-    """
+    """All paths; a state (lattice state, last words) scores with the best partial path into it."""
     numbers = stepping(lm).symbols(SYMBOLS)
     best: dict[tuple[Any, ...], tuple[float, tuple[int, ...]]] = {
         (0, (-1,) * (order - 1)): (0.0, ())
@@ -152,9 +150,8 @@ def slowly_merged(lattice: Lattice, lm: LanguageModel, order: int) -> Scored:
             for arc in np.flatnonzero(lattice.sources == state).tolist():
                 word, target = int(lattice.words[arc]), int(lattice.targets[arc])
                 said = [SYMBOLS[w] for w in prefix]
-                log_probs = lm.token_log_probs(
-                    [said if target == final else [*said, SYMBOLS[word]]]
-                )
+                sentence = said if target == final else [*said, SYMBOLS[word]]
+                log_probs = lm.token_log_probs([sentence])
                 new = float(log_probs[len(said)])
                 am, graph = float(lattice.am_scores[arc]), float(lattice.lm_scores[arc])
                 step = am + WEIGHTS.lm_weight * (SHARE * new + (1 - SHARE) * graph)

@@ -1,6 +1,4 @@
-"""Compact lattices against all paths of the lattices that they come from, and against exact N-best
-lists.
-"""
+"""Compact lattices against all paths of their lattices, and against exact N-best lists."""
 
 from __future__ import annotations
 
@@ -41,10 +39,8 @@ pytestmark = pytest.mark.k2
 
 def as_lattice(found: Found, seconds: float = 0.01) -> Lattice:
     made = found.arrays
-    return Lattice(
-        "u", "p", "s", "r", found.beam, made.frames * seconds,
-        made.sources, made.targets, made.words, made.am_scores, made.lm_scores,
-    )  # fmt: skip
+    arcs = made.sources, made.targets, made.words, made.am_scores, made.lm_scores
+    return Lattice("u", "p", "s", "r", found.beam, made.frames * seconds, *arcs)
 
 
 def listed(
@@ -54,9 +50,8 @@ def listed(
     lattice = as_lattice(found)
     pairs = list(zip(lattice.sources.tolist(), lattice.words.tolist()))
     assert len(set(pairs)) == len(pairs)
-    return nbest(
-        as_word_lattice(lattice, lattice.totals(weights)), NbestConfig(num_paths, 3.0, 10**6)
-    ).paths
+    word_lattice = as_word_lattice(lattice, lattice.totals(weights))
+    return nbest(word_lattice, NbestConfig(num_paths, 3.0, 10**6)).paths
 
 
 def starts_with(paths: tuple[SearchPath, ...], truth: list[Best]) -> None:
@@ -75,11 +70,8 @@ def test_every_word_sequence_within_the_beam(seed: int, beam: float) -> None:
     assert one is not None
     found = widest(one, LatticeConfig(beam, 1_000_000))
     assert not found.limited and found.beam == beam
-    paths, inside = (
-        listed(found),
-        [best for best in truth if best.total >= truth[0].total - beam + 1e-6],
-    )
-    starts_with(paths, inside)
+    paths = listed(found)
+    starts_with(paths, [best for best in truth if best.total >= truth[0].total - beam + 1e-6])
     # What is there besides are word sequences of the lattice, at most with their best alignment.
     totals = {best.words: best.total for best in truth}
     assert all(total(path, WEIGHTS) <= totals[path.words] + 1e-4 for path in paths)
@@ -95,9 +87,8 @@ def test_a_limit_makes_the_beam_smaller_and_says_so(max_states: int) -> None:
     found = widest(one, LatticeConfig(16.0, max_states))
     assert found.limited and found.beam < 16.0
     assert len(found.arrays.frames) <= max_states or found.beam == 0.0
-    starts_with(
-        listed(found), [best for best in truth if best.total >= truth[0].total - found.beam + 1e-6]
-    )
+    inside = [best for best in truth if best.total >= truth[0].total - found.beam + 1e-6]
+    starts_with(listed(found), inside)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -141,20 +132,13 @@ def test_real_lattices(finished: Path) -> None:
     for cut in itertools.islice(load_cuts(finished / "data/feats_fbank", "test"), 6):
         features = torch.from_numpy(cut.load_features())[None]
         with torch.no_grad():
-            lattice = search.lattice(
-                *model.log_probs(features, torch.tensor([features.shape[1]])), [0]
-            )
+            frames = torch.tensor([features.shape[1]])
+            lattice = search.lattice(*model.log_probs(features, frames), [0])
             [one] = word_lattices(lattice, WEIGHTS)
         assert one is not None
-        expected, made = (
-            nbest(one, NbestConfig(100, 2.0, 200_000)),
-            widest(one, LatticeConfig(8.0, 20_000)),
-        )
-        inside = [
-            path
-            for path in expected.paths
-            if total(path, WEIGHTS) > total(expected.paths[0], WEIGHTS) - 8.0
-        ]
+        expected = nbest(one, NbestConfig(100, 2.0, 200_000))
+        made, bar = widest(one, LatticeConfig(8.0, 20_000)), total(expected.paths[0], WEIGHTS) - 8.0
+        inside = [path for path in expected.paths if total(path, WEIGHTS) > bar]
         compared += len(inside)
         equal(Nbest(tuple(inside), False, 8.0), made, len(inside), WEIGHTS)
     assert compared > 100

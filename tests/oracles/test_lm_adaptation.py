@@ -1,6 +1,4 @@
-"""Adaptation, interpolation and approximation of n-gram models against their formulas, written as
-loops.
-"""
+"""Adaptation, interpolation and approximation of n-gram models against their formulas."""
 
 from __future__ import annotations
 
@@ -27,18 +25,15 @@ PREDICTED = ["</s>", "<unk>", *VOCABULARY]
 def model(
     seed: int, order: int, discounting: str, limit: int = 10**9, words: list[str] = VOCABULARY
 ) -> Arpa:
-    found = estimate(
-        count_ngrams(sentences(seed, 150, words=words), words, order=order), discounting
-    )
-    return prune_to(found, limit)[0]
+    counts = count_ngrams(sentences(seed, 150, words=words), words, order=order)
+    return prune_to(estimate(counts, discounting), limit)[0]
 
 
 def histories(count: int) -> list[tuple[str, ...]]:
     """Seen and unseen ones, of 0 to 3 words, some from a sentence's beginning."""
     generator = stream(7, "histories")
-    made = [
-        tuple(s[:n]) for s, n in zip(sentences(8, count), generator.integers(0, 4, count).tolist())
-    ]
+    lengths = generator.integers(0, 4, count).tolist()
+    made = [tuple(s[:n]) for s, n in zip(sentences(8, count), lengths)]
     return [("<s>", *h) if n % 3 == 0 else h for n, h in enumerate(made)]
 
 
@@ -70,16 +65,13 @@ def test_adapted_model_is_the_formula(
     write_arpa(adapted, tmp_path / "a.arpa")
     test = sentences(3, 20)
     scores = adapted.sentence_scores(test)[0] * math.log(10)
-    np.testing.assert_allclose(
-        scores, KenlmModel(tmp_path / "a.arpa").score_sentences(test), atol=1e-4
-    )
+    expected = KenlmModel(tmp_path / "a.arpa").score_sentences(test)
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("orders", [(3, 3), (3, 2), (1, 3)])
 def test_static_interpolation(tmp_path: Path, orders: tuple[int, int]) -> None:
-    """At the union's n-grams the mixture exactly; elsewhere its own back-off, so that all sum to
-    1.
-    """
+    """At the union's n-grams the mixture exactly; elsewhere its own back-off."""
     words = [*VOCABULARY[4:], "x", "y"]  # the models do not know the same words
     parts = [
         model(1, orders[0], "modified_kneser_ney", 250),
@@ -104,9 +96,8 @@ def test_static_interpolation(tmp_path: Path, orders: tuple[int, int]) -> None:
     write_arpa(mixed, tmp_path / "a.arpa")
     test = sentences(3, 20)
     scores = mixed.sentence_scores(test)[0] * math.log(10)
-    np.testing.assert_allclose(
-        scores, KenlmModel(tmp_path / "a.arpa").score_sentences(test), atol=1e-4
-    )
+    expected = KenlmModel(tmp_path / "a.arpa").score_sentences(test)
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
 
 
 def test_dynamic_interpolation_is_the_mixture_of_probabilities(tmp_path: Path) -> None:
@@ -122,9 +113,8 @@ def test_dynamic_interpolation_is_the_mixture_of_probabilities(tmp_path: Path) -
         padded = ["<s>", *sentence, "</s>"]
         for place in range(1, len(padded)):
             history = tuple(padded[max(0, place - 2) : place])
-            expected.append(
-                sum(w * slow_prob(t, history, padded[place]) for w, t in zip([0.2, 0.8], tables))
-            )
+            probs = [slow_prob(part, history, padded[place]) for part in tables]
+            expected.append(np.dot([0.2, 0.8], probs))
     mixture = Interpolated(lms, [0.2, 0.8])
     np.testing.assert_allclose(mixture.token_log_probs(test), np.log(expected), atol=1e-5)
     np.testing.assert_array_equal(

@@ -33,15 +33,12 @@ pytestmark = pytest.mark.k2
 
 
 def within(lattice: k2.Fsa, weights: Weights, beam: float) -> list[Best]:
-    """As :func:`enumerated`, but only what is at most ``beam`` worse than the best: for larger
-    lattices.
-    """
+    """As :func:`enumerated`, but only within a beam, for larger lattices."""
     one = lattice[0]
     leaving: dict[int, list[tuple[int, int, list[int], float, float, float]]] = defaultdict(list)
     arcs = one.arcs.values()[:, :3].tolist()
-    columns = zip(
-        arcs, one.aux_labels.tolist(), one.am_scores.tolist(), one.lm_scores.tolist(), strict=True
-    )
+    scores = one.am_scores.tolist(), one.lm_scores.tolist()
+    columns = zip(arcs, one.aux_labels.tolist(), *scores, strict=True)
     for (source, target, label), said, am, lm in columns:
         spoken = [w for w in said if w > 0]
         score = am + weights.lm_weight * lm - weights.insertion_penalty * len(spoken)
@@ -52,9 +49,8 @@ def within(lattice: k2.Fsa, weights: Weights, beam: float) -> list[Best]:
         onward = [score + to_go[target] for target, *_, score in leaving[state] if target in to_go]
         if onward:
             to_go[state] = max(onward)
-    stack: list[tuple[int, tuple[int, ...], float, float, float, tuple[int, ...]]] = [
-        (0, (), 0, 0, 0, ())
-    ]
+    start: tuple[int, tuple[int, ...], float, float, float, tuple[int, ...]] = (0, (), 0, 0, 0, ())
+    stack = [start]
     while stack:
         state, words, am, lm, total, labels = stack.pop()
         if state == final and (words not in best or total > best[words].total):
@@ -62,9 +58,8 @@ def within(lattice: k2.Fsa, weights: Weights, beam: float) -> list[Best]:
         for target, label, spoken, arc_am, arc_lm, score in leaving[state]:
             if target in to_go and total + score + to_go[target] >= to_go[0] - beam:
                 seen = labels if label < 0 else (*labels, label)
-                stack.append(
-                    (target, (*words, *spoken), am + arc_am, lm + arc_lm, total + score, seen)
-                )
+                sums = am + arc_am, lm + arc_lm, total + score
+                stack.append((target, (*words, *spoken), *sums, seen))
     return sorted(best.values(), reverse=True)
 
 
@@ -123,8 +118,6 @@ def test_lattices_of_a_search(decoder: Decoder, seed: int) -> None:
         assert len(found.paths) == min(25, len(truth)) > 1
         same(found, truth)
         for path in found.paths:
-            # The acoustic score is that of the path's tokens, which CTC's collapsing makes the
-            # words.
             assert len(path.labels) == lengths[n]
             spoken = log_probs[n].numpy()[np.arange(lengths[n]), path.labels]  # type: ignore[attr-defined]
             assert path.am_score == pytest.approx(float(spoken.sum()), abs=1e-3)
@@ -132,9 +125,8 @@ def test_lattices_of_a_search(decoder: Decoder, seed: int) -> None:
 
 def test_the_first_of_the_list_is_the_first_pass(decoder: Decoder) -> None:
     log_probs, frames = noise(9, [9, 7, 5])
-    search = NbestSearch(
-        decoder, Weights(1.0, 0.0), NbestSearchConfig(5, 1.0, 100_000, 1.0, "exact")
-    )
+    config = NbestSearchConfig(5, 1.0, 100_000, 1.0, "exact")
+    search = NbestSearch(decoder, Weights(1.0, 0.0), config)
     lists = search.decode(log_probs, frames)  # type: ignore[arg-type]
     for found, hyps in zip(lists, decoder.decode(log_probs, frames)):  # type: ignore[arg-type]
         assert found is not None and hyps is not None
@@ -157,9 +149,8 @@ def test_drawn_paths_miss_what_is_among_the_best() -> None:
     words = [path.words for path in found.paths]
     assert len(paths) == 200 and len(set(words)) == len(words) < 200
     same(found, [truth[path] for path in words])
-    assert [truth[path].total for path in words] == sorted(
-        (truth[path].total for path in words), reverse=True
-    )
+    totals = [truth[path].total for path in words]
+    assert totals == sorted(totals, reverse=True)
     assert not set(list(truth)[:50]) <= set(words)
 
 
@@ -171,9 +162,8 @@ def test_a_path_is_drawn_as_often_as_it_is_likely(scale: float) -> None:
 
     both = [random_lattice(seed, levels=3, width=2, spread=1.0) for seed in (1, 2)]
     empty = k2.connect(k2.Fsa(torch.tensor([[0, 1, 1, 0], [2, 3, -1, 0]], dtype=torch.int32)))
-    lattices = k2.create_fsa_vec(
-        [k2.Fsa(both[0][0].arcs.clone()), empty, k2.Fsa(both[1][0].arcs.clone())]
-    )
+    first, last = (k2.Fsa(lattice[0].arcs.clone()) for lattice in both)
+    lattices = k2.create_fsa_vec([first, empty, last])
     scores = scale * torch.cat([total_scores(lattice, WEIGHTS) for lattice in both])
     drawn = draw_paths(lattices, scores, 20_000)
     assert [len(paths) for paths in drawn] == [20_000, 0, 20_000]
@@ -184,11 +174,8 @@ def test_a_path_is_drawn_as_often_as_it_is_likely(scale: float) -> None:
         arcs = lattice.arcs.values()[:, :2].numpy()
         for path in often:  # from state to state, from the first to the last
             steps = arcs[list(path)]
-            assert (
-                steps[0, 0] == 0
-                and steps[-1, 1] == arcs.max()
-                and (steps[1:, 0] == steps[:-1, 1]).all()
-            )
+            assert steps[0, 0] == 0 and steps[-1, 1] == arcs.max()
+            assert (steps[1:, 0] == steps[:-1, 1]).all()
         forward = lattice.clone()
         forward.scores = scale * total_scores(lattice, WEIGHTS)
         mass = float(forward.get_tot_scores(use_double_scores=True, log_semiring=True).exp())
@@ -241,9 +228,8 @@ def test_real_lattices(finished: Path) -> None:
     for cut in itertools.islice(load_cuts(finished / "data/feats_fbank", "test"), 6):
         features = torch.from_numpy(cut.load_features())[None]
         with torch.no_grad():
-            lattice = decoder.lattice(
-                *model.log_probs(features, torch.tensor([features.shape[1]])), [0]
-            )
+            frames = torch.tensor([features.shape[1]])
+            lattice = decoder.lattice(*model.log_probs(features, frames), [0])
             truth = within(lattice, WEIGHTS, beam)
             [one] = word_lattices(lattice, WEIGHTS)
         assert one is not None
@@ -251,9 +237,8 @@ def test_real_lattices(finished: Path) -> None:
         shared = min(len(truth), len(found.paths))
         longest = max(longest, shared)
         assert found.paths[0].words == truth[0].words
-        assert [path.words for path in found.paths[:shared]] == [
-            best.words for best in truth[:shared]
-        ]
+        words = [path.words for path in found.paths[:shared]]
+        assert words == [best.words for best in truth[:shared]]
         for path, best in zip(found.paths, truth):
             assert total(path, WEIGHTS) == pytest.approx(best.total, abs=1e-3)
         if len(truth) < len(found.paths):

@@ -1,6 +1,4 @@
-"""Neural language models against torch's own modules, loops over one word at a time, kenlm, and
-Opacus.
-"""
+"""Neural language models against torch's own modules, loops over words, kenlm, and Opacus."""
 
 from __future__ import annotations
 
@@ -163,22 +161,18 @@ def test_perplexity_of_kenlm_equals_our_arpa(tmp_path: Path, order: int) -> None
         [*hyp[:-1], "unheard"] if hyp and n % 5 == 0 else hyp
         for n, hyp in enumerate(nbest_lists(1, 7, 60)[0])
     ]
-    write_arpa(
-        estimate(count_ngrams(train, WORDS, order=order), "witten_bell"), tmp_path / "lm.arpa"
-    )
-    own = read_arpa(tmp_path / "lm.arpa")
-    found = perplexity(KenlmModel(tmp_path / "lm.arpa"), text, WORDS)
+    path, counts = tmp_path / "lm.arpa", count_ngrams(train, WORDS, order=order)
+    write_arpa(estimate(counts, "witten_bell"), path)
+    own, kenlm = read_arpa(path), KenlmModel(path)
+    found = perplexity(kenlm, text, WORDS)
     assert found.oov > 5
     assert found.ppl == pytest.approx(ngram_perplexity(own, text), rel=1e-4)
     with_oov, unknown = own.sentence_scores(text)
     assert unknown == found.oov
-    total = -with_oov.sum() * math.log(10)
-    assert found.ppl_with_oov == pytest.approx(
-        math.exp(total / (found.words + found.sentences)), rel=1e-4
-    )
-    np.testing.assert_allclose(
-        KenlmModel(tmp_path / "lm.arpa").score_sentences(text), with_oov * math.log(10), atol=1e-3
-    )
+    scores = with_oov * math.log(10)
+    expected = math.exp(-scores.sum() / (found.words + found.sentences))
+    assert found.ppl_with_oov == pytest.approx(expected, rel=1e-4)
+    np.testing.assert_allclose(kenlm.score_sentences(text), scores, atol=1e-3)
 
 
 def test_opacus_gives_per_example_gradients_of_the_transformer() -> None:

@@ -1,8 +1,4 @@
-"""Sanitizing against its formula: frequencies of what comes out, and epsilon of all that can come
-out.
-
-The streams of the noise are fixed here, so that a test gives the same result each time.
-"""
+"""Sanitizing against its formula: frequencies, and epsilon of all outputs. The noise is fixed."""
 
 from __future__ import annotations
 
@@ -24,16 +20,12 @@ SEED = b"a fixed secret for tests only ...."
 
 
 def outputs(words, count, *, keep_prob, by_document=False, mentions=9, per_mention=9, names=NAMES):
-    """(count, len(words)) words that ``count`` independent texts of one mention with ``words``
-    become.
-    """
-    text = [
-        TaggedText(str(n), tuple(words), (Entity(0, len(words), "PER"),), user=f"u{n}")
-        for n in range(count)
-    ]
+    """(count, len(words)) outputs of ``count`` independent texts of one mention with ``words``."""
+    mention = (Entity(0, len(words), "PER"),)
+    text = [TaggedText(str(n), tuple(words), mention, user=f"u{n}") for n in range(count)]
     how = Replacement(keep_prob, by_document, mentions, per_mention, None)
     made = replace_words(text, {"PER": names}, how, lambda name: noise_stream(SEED, name))
-    return [one.words for one in made]
+    return [text.words for text in made]
 
 
 @pytest.mark.parametrize("keep_prob", [0.0, 0.1, 0.6])
@@ -43,9 +35,8 @@ def test_frequencies_are_those_of_the_formula(keep_prob):
     n = len(NAMES)
     for position, kept in ((0, keep_prob), (1, 0.0)):  # the second is on no list
         found = [sum(words[position] == name for words in made) for name in NAMES]
-        expected = [
-            (kept * (name == "bob" and position == 0) + (1 - kept) / n) * count for name in NAMES
-        ]
+        is_kept = [kept * (name == "bob" and position == 0) for name in NAMES]
+        expected = [(share + (1 - kept) / n) * count for share in is_kept]
         assert sum(found) == count and chisquare(found, expected).pvalue > 1e-3
 
 
@@ -64,9 +55,8 @@ def test_the_same_word_twice_is_drawn_twice_by_mention_and_once_by_document():
     by_mention = outputs(["bob", "bob"], 5_000, keep_prob=0.0)
     same = sum(one == other for one, other in by_mention) / len(by_mention)
     assert same == pytest.approx(1 / len(NAMES), abs=0.03)
-    assert all(
-        one == other for one, other in outputs(["bob", "bob"], 200, keep_prob=0.0, by_document=True)
-    )
+    by_document = outputs(["bob", "bob"], 200, keep_prob=0.0, by_document=True)
+    assert all(first == second for first, second in by_document)
 
 
 def word_distribution(word, p, names, counted):
@@ -78,12 +68,7 @@ def word_distribution(word, p, names, counted):
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("p", [Fraction(1, 10), Fraction(1, 2)])
 def test_epsilon_is_that_of_the_whole_output_distribution(size, p):
-    """All texts of two mentions, of two words and of one, on the list or off it: all pairs, all
-    outputs.
-
-    Of the first mention one word is counted, the second mention is counted, so two words may be
-    kept.
-    """
+    """All pairs of texts of two mentions (two words, one of them counted; one), all outputs."""
     names = NAMES[:size]
     counted = (True, False, True)
 
@@ -96,25 +81,19 @@ def test_epsilon_is_that_of_the_whole_output_distribution(size, p):
 
     texts = [distribution(words) for words in itertools.product([*names, "off"], repeat=3)]
     assert all(sum(of_text.values()) == 1 for of_text in texts)
-    worst = max(
-        max(one[out] / other[out] for out in one) for one, other in itertools.permutations(texts, 2)
-    )
-    claimed = uniform_replacement(
-        keep_probability=float(p), num_names=size, mentions=2, words_per_mention=1, off_list="replaced",
-        consistency="mention",
-    )  # fmt: skip
+    pairs = itertools.permutations(texts, 2)
+    worst = max(max(text[out] / other[out] for out in text) for text, other in pairs)
+    how = dict(mentions=2, words_per_mention=1, off_list="replaced", consistency="mention")
+    claimed = uniform_replacement(keep_probability=float(p), num_names=size, **how)
     assert math.log(worst) == pytest.approx(claimed.epsilon_per_utterance, abs=1e-9)
 
 
 def test_the_code_draws_from_the_distribution_that_was_enumerated():
     names, keep_prob, count = NAMES[:3], 0.5, 40_000
-    made = outputs(
-        ["bob", "eve", "off"], count, keep_prob=keep_prob, mentions=1, per_mention=1, names=names
-    )
-    of_words = [
-        word_distribution(word, Fraction(1, 2), names, counted)
-        for word, counted in zip(("bob", "eve", "off"), (True, False, True))
-    ]
+    words, how = ["bob", "eve", "off"], dict(mentions=1, per_mention=1, names=names)
+    made = outputs(words, count, keep_prob=keep_prob, **how)
+    counted = zip(words, (True, False, True))
+    of_words = [word_distribution(word, Fraction(1, 2), names, is_) for word, is_ in counted]
     found, expected = [], []
     for out in itertools.product(names, repeat=3):
         found.append(sum(words == out for words in made))

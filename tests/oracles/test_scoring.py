@@ -81,13 +81,11 @@ def test_jiwer_counts_the_same_errors() -> None:
     for (ref, hyp), counts in zip(texts, ours, strict=True):
         theirs = jiwer.process_words(" ".join(ref), " ".join(hyp))
         errors = theirs.substitutions + theirs.deletions + theirs.insertions
-        # Which of several best alignments is shown is each library's choice; how many errors it has
-        # is not.
+        # Libraries choose among the best alignments, which have equally many errors.
         assert counts.errors == errors
         assert counts.insertions - counts.deletions == theirs.insertions - theirs.deletions
-    everything = jiwer.process_words(
-        [" ".join(r) for r, _ in texts], [" ".join(h) for _, h in texts]
-    )
+    joined = [[" ".join(words) for words in side] for side in zip(*texts)]
+    everything = jiwer.process_words(*joined)
     assert total(ours).rate == pytest.approx(everything.wer, abs=1e-12)
 
 
@@ -119,9 +117,8 @@ def test_the_difference_of_two_systems_has_the_distribution_of_an_obvious_loop()
         *systems, stream(1, "ours"), num_replicates=20_000, confidence=0.9
     )
     assert found is not None
-    assert (found.low, found.high) == pytest.approx(
-        tuple(np.quantile(loop, [0.05, 0.95])), abs=0.002
-    )
+    expected = tuple(np.quantile(loop, [0.05, 0.95]))
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.002)
 
 
 def test_the_bootstrap_has_the_distribution_of_an_obvious_loop() -> None:
@@ -132,33 +129,26 @@ def test_the_bootstrap_has_the_distribution_of_an_obvious_loop() -> None:
         loop_rates.append(sum(errors[s] for s in drawn) / sum(ref_words[s] for s in drawn))
     rates = replicate_rates(errors, ref_words, stream(1, "ours"), 20_000)
     for quantile in (0.025, 0.25, 0.5, 0.75, 0.975):
-        assert np.quantile(rates, quantile) == pytest.approx(
-            np.quantile(loop_rates, quantile), abs=0.003
-        )
+        expected = np.quantile(loop_rates, quantile)
+        assert np.quantile(rates, quantile) == pytest.approx(expected, abs=0.003)
 
 
 def test_the_bootstrap_has_the_distribution_of_all_draws_there_are() -> None:
     errors, ref_words = np.array([1, 5, 2]), np.array([10, 20, 5])
-    exact = [
-        errors[list(d)].sum() / ref_words[list(d)].sum()
-        for d in itertools.product(range(3), repeat=3)
-    ]
+    draws = map(list, itertools.product(range(3), repeat=3))
+    exact = [errors[draw].sum() / ref_words[draw].sum() for draw in draws]
     rates = replicate_rates(errors, ref_words, stream(2, "ours"), 60_000)
     for rate in set(exact):
-        assert np.mean(np.isclose(rates, rate)) == pytest.approx(
-            np.mean(np.isclose(exact, rate)), abs=0.01
-        )
+        expected = np.mean(np.isclose(exact, rate))
+        assert np.mean(np.isclose(rates, rate)) == pytest.approx(expected, abs=0.01)
 
 
 def _slow_segments(
     pairs_a: tuple[Pair, ...], pairs_b: tuple[Pair, ...], num_words: int
 ) -> list[tuple[int, int]]:
-    """Mark every word and gap wrong or right, then join errors unless two right words stand between
-    them.
-    """
-    wrong: list[
-        tuple[float, int, int]
-    ] = []  # position (words at 0, 1, ...; gaps at -0.5, 0.5, ...), a, b
+    """Mark wrong words and gaps, then join errors unless two right words stand between them."""
+    # Position (words at 0, 1, ...; gaps at -0.5, 0.5, ...) and the errors of both systems.
+    wrong: list[tuple[float, int, int]] = []
     for system, pairs in enumerate((pairs_a, pairs_b)):
         position = -1
         for ref, hyp in pairs:
@@ -182,30 +172,23 @@ def _slow_segments(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.data())
 def test_segments_equal_a_slow_twin(ref: list[str], data: st.DataObject) -> None:
+    pieces = {
+        "": lambda w: [w],
+        "d": lambda w: [],
+        "s": lambda w: ["x"],
+        "i": lambda w: [w, "y"],
+    }
+    edit = st.sampled_from(["", "", "", "d", "s", "i"])
     hyps = []
     for _ in range(2):
-        edits = data.draw(
-            st.lists(
-                st.sampled_from(["", "", "", "d", "s", "i"]), min_size=len(ref), max_size=len(ref)
-            )
-        )
-        pieces = {
-            "": lambda w: [w],
-            "d": lambda w: [],
-            "s": lambda w: ["x"],
-            "i": lambda w: [w, "y"],
-        }
-        hyps.append(
-            [piece for word, edit in zip(ref, edits, strict=True) for piece in pieces[edit](word)]
-        )
+        edits = data.draw(st.lists(edit, min_size=len(ref), max_size=len(ref)))
+        hyps.append([piece for word, name in zip(ref, edits) for piece in pieces[name](word)])
     pairs_a, pairs_b = align(ref, hyps[0]), align(ref, hyps[1])
     assert segment_errors(pairs_a, pairs_b) == _slow_segments(pairs_a, pairs_b, len(ref))
 
 
 def test_the_p_value_is_near_that_of_a_permutation_test() -> None:
-    """Without a difference the systems can change places in every segment: no normal distribution
-    needed.
-    """
+    """Systems that do not differ can change places in every segment."""
     rng = stream(3, "permutation")
     errors = np.stack([rng.poisson(1.3, size=150), rng.poisson(1.0, size=150)], axis=1)
     differences = errors[:, 0] - errors[:, 1]

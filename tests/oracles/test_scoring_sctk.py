@@ -1,9 +1,4 @@
-"""Error rates and MAPSSWE against NIST's own programs, sclite and sc_stats of Debian's package
-sctk.
-
-sc_stats is given alignments, ours or sclite's, and must find the segments, errors, z and p that we
-find.
-"""
+"""Error rates and MAPSSWE against NIST's own programs, sclite and sc_stats (Debian: sctk)."""
 
 from __future__ import annotations
 
@@ -36,9 +31,7 @@ VOCABULARY = np.array([f"w{i}" for i in range(25)])
 
 
 def _texts(seed: int, rates: tuple[float, ...], count: int = 250) -> list[dict[str, list[str]]]:
-    """References and a hypothesis of each system with about that many errors by word; ids name
-    speakers.
-    """
+    """References, and hypotheses of each system with that rate of errors; ids name speakers."""
     rng = stream(seed, "sctk")
     texts: list[dict[str, list[str]]] = [{} for _ in range(1 + len(rates))]
     for i in range(count):
@@ -58,9 +51,7 @@ def _texts(seed: int, rates: tuple[float, ...], count: int = 250) -> list[dict[s
 
 
 def _write_trn(path: Path, texts: Mapping[str, list[str]]) -> Path:
-    path.write_text(
-        "".join(f"{' '.join([*words, f'({name})'])}\n" for name, words in texts.items())
-    )
+    path.write_text("".join(f"{' '.join(words)} ({name})\n" for name, words in texts.items()))
     return path
 
 
@@ -93,9 +84,8 @@ def _read_sgml(text: str) -> list[Alignments]:
             systems[-1][name] = ()
         elif re.match("[CSID],", line):
             cells = [entry.split(",")[1:] for entry in line.split(":")]
-            systems[-1][name] = tuple(
-                (r.strip('"') or None, h.strip('"') or None) for r, h in cells
-            )
+            pairs = ((word.strip('"') or None for word in cell) for cell in cells)
+            systems[-1][name] = tuple((ref, hyp) for ref, hyp in pairs)
     return systems
 
 
@@ -182,11 +172,7 @@ def test_sc_stats_on_the_alignments_of_sclite(tmp_path: Path, rates: tuple[float
         ("a b c d", "x b y d", "a b c d"),  # one does not
         ("a b c d", "x b q c y", "a b c d"),  # nor do two with an insertion between
         ("a b c d", "x b c y", "a z c d"),  # nor where the other system is wrong
-        (
-            "a b c d",
-            "q a b c d q",
-            "a b c d",
-        ),  # insertions at the ends, one right word away from none
+        ("a b c d", "q a b c d q", "a b c d"),  # insertions at the ends
         ("a b", "q a b", "a b q"),
         ("a b", "a b", "a b q"),  # an insertion at the end of the second system alone
         ("a", "q a q", "a"),
@@ -232,8 +218,7 @@ def test_sclite_counts_the_same_errors_but_for_its_weights(tmp_path: Path, rate:
     for name, pairs in theirs.items():
         counts = count_pairs(pairs)
         assert [r for r, _ in pairs if r is not None] == ref[name]
-        # We have the fewest errors, sclite the least sum of weights (4 for substitutions, 3 for the
-        # others).
+        # We have the fewest errors, sclite the least sum of weights.
         assert ours[name].errors <= counts.errors
         assert _weighted(counts) <= _weighted(ours[name])
     a, b = total(ours.values()), total(count_pairs(pairs) for pairs in theirs.values())
@@ -245,21 +230,9 @@ def test_sclite_counts_the_same_errors_but_for_its_weights(tmp_path: Path, rate:
 def test_the_error_rate_that_sclite_prints_is_that_of_its_alignment(tmp_path: Path) -> None:
     texts = _texts(4, (0.2,))
     counts = total(count_pairs(pairs) for pairs in _read_sgml(_sclite(tmp_path, texts))[0].values())
-    options = (
-        "-s",
-        "-r",
-        "ref.trn",
-        "trn",
-        "-h",
-        "0.trn",
-        "trn",
-        "-i",
-        "rm",
-        "-o",
-        "rsum",
-        "stdout",
-    )
-    found = re.search(r"\| Sum +\|([ \d]+)\|([ \d]+)\|", _run(tmp_path, SCLITE, *options))
+    options = "-s -r ref.trn trn -h 0.trn trn -i rm -o rsum stdout"
+    printed = _run(tmp_path, SCLITE, *options.split())
+    found = re.search(r"\| Sum +\|([ \d]+)\|([ \d]+)\|", printed)
     assert found
     _, words = map(int, found[1].split())
     right, substituted, deleted, inserted, errors, _ = map(int, found[2].split())

@@ -39,9 +39,8 @@ def sphinx_itself(samples: np.ndarray, folder: Path) -> np.ndarray:
         (model / path.name).symlink_to(path)
     # The model's own front end would win over flags of the decoder.
     (model / "feat.params").unlink()
-    (model / "feat.params").write_text(
-        "".join(f"-{name} {value}\n" for name, value in FRONT_END.items())
-    )
+    flags = "".join(f"-{name} {value}\n" for name, value in FRONT_END.items())
+    (model / "feat.params").write_text(flags)
     decoder = pocketsphinx.Decoder(
         hmm=str(model), lm=None, keyphrase="hello world", mfclogdir=str(logged), loglevel="FATAL"
     )
@@ -54,9 +53,7 @@ def sphinx_itself(samples: np.ndarray, folder: Path) -> np.ndarray:
 
 
 def slow_cepstra(samples: list[int]) -> list[list[float]]:
-    """The definition, sample by sample, with a Fourier transform by its sum and filters one by
-    one.
-    """
+    """The definition, sample by sample, with the sum of the Fourier transform."""
 
     def mel(hertz: float) -> float:
         return 2595 * math.log10(1 + hertz / 700)
@@ -116,9 +113,8 @@ def test_an4_looks_as_librispeech_through_this_front_end(shared_data: Path) -> N
     soundfile = pytest.importorskip("soundfile")
     lines = (shared_data / "an4" / "train" / "feats.scp").read_text(encoding="utf-8").splitlines()
     places = [line.split()[1] for line in lines[::6]]
-    an4 = [
-        np.asarray(kaldi_native_io.FloatMatrix.read(f"{shared_data}/an4/train/{p}")) for p in places
-    ]
+    read, folder = kaldi_native_io.FloatMatrix.read, shared_data / "an4/train"
+    an4 = [np.asarray(read(f"{folder}/{place}")) for place in places]
     paths = sorted((shared_data / "LibriSpeech" / "train-clean-100").glob("*/*/*.flac"))[::12]
     librispeech = [cepstra(soundfile.read(path)[0], 16000) for path in paths]
 

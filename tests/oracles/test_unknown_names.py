@@ -1,6 +1,4 @@
-"""Names that no list has, in the graph: against the enumeration of readings and of ways to say
-them.
-"""
+"""Unlisted names in the graph against the enumeration of readings and pronunciations."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.nbest import NbestSearch, NbestSearchConfig
 from privasr_k2.decoding.nbest_jobs import WordTimes
 from privasr_k2.graph.class_pieces import Pieces, compile_class_graph, joined, replace_names
-from privasr_k2.graph.hlg import save_graph
-from privasr_k2.graph.lang import Lang, file_hash, load_lang, symbols_text
+from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.graph.unknown_names import unknown_names_loop
@@ -27,6 +24,7 @@ from privasr_k2.lm.sub_lm import KINDS, make_sub_lm
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights
 from tests.support.class_lm import LOC, PER, PLAIN, class_lm, reading_probs
+from tests.support.small_graphs import heard, make_class_graph, make_lang
 from tests.support.unknown_names import cost
 
 pytestmark = pytest.mark.k2
@@ -38,17 +36,9 @@ LEXICONS = {
 }
 
 
-def make_lang(folder: Path, units: str) -> Lang:
-    tokens = sorted({token for line in LEXICONS[units].splitlines() for token in line.split()[1:]})
-    (folder / "tokens.txt").write_text(symbols_text(["<blk>", *tokens]))
-    (folder / "words.txt").write_text(symbols_text(["<eps>", *sorted(WORDS), "#0"]))
-    (folder / "lexicon.txt").write_text(LEXICONS[units])
-    return load_lang(folder)
-
-
 @pytest.fixture(scope="module", params=["phone", "char"])
 def lang(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lang:
-    return make_lang(tmp_path_factory.mktemp("lang"), request.param)
+    return make_lang(tmp_path_factory.mktemp("lang"), LEXICONS[request.param])
 
 
 def a_config(cut_history: bool = True, min_tokens: int = 2) -> ClassGraphConfig:
@@ -86,11 +76,8 @@ def graph_cost(LG: Fst, lang: Lang, words: Sequence[int], tokens: Sequence[int])
 def direct_cost(
     lm: ClassLm, lang: Lang, words: Sequence[str], tokens: Sequence[int], min_tokens: int
 ) -> float:
-    """Of the best reading in which <unk> is a word of a name, said in the best way with these
-    tokens.
-    """
-    # Only PER has names that no list has. ways[n]: the best way to say the words so far with n
-    # tokens.
+    """Of the best reading with <unk> in names of PER, at its best pronunciation."""
+    # ways[n]: the least cost of the words so far with n tokens.
     loop = unknown_names_loop(lang, lm.sub_lms["PER"], min_tokens=min_tokens)
     spelled: dict[str, set[tuple[int, ...]]] = {word: set() for word in WORDS}
     for word, spelling in lang.pronunciations:
@@ -104,13 +91,8 @@ def direct_cost(
         for start, so_far in ways.items():
             for end in range(start + 1, len(tokens) + 1):
                 part = tuple(tokens[start:end])
-                said = (
-                    cost(loop, part)
-                    if word == "<unk>"
-                    else 0.0
-                    if part in spelled[word]
-                    else math.inf
-                )
+                known = 0.0 if part in spelled.get(word, ()) else math.inf
+                said = cost(loop, part) if word == "<unk>" else known
                 longer[end] = min(longer.get(end, math.inf), so_far + said)
         ways = longer
     return ways.get(len(tokens), math.inf) - math.log(best) if best > 0 else math.inf
@@ -119,9 +101,7 @@ def direct_cost(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("cut_history", "min_tokens"), [(True, 2), (False, 1)])
 def test_costs_are_direct_costs(lang: Lang, kind: str, cut_history: bool, min_tokens: int) -> None:
-    """Never dearer; cheaper only where the root model backs off though it need not, or is cut
-    elsewhere.
-    """
+    """Never dearer; cheaper only where the root model backs off though it need not."""
     lm = class_lm(kind, cut_history)
     LG = whole(lang, lm, a_config(cut_history, min_tokens))
     generator = stream(7, "sentences with unknown names")
@@ -132,9 +112,8 @@ def test_costs_are_direct_costs(lang: Lang, kind: str, cut_history: bool, min_to
         tokens: list[int] = []
         for word in words:
             if word == "<unk>":
-                tokens += generator.integers(
-                    1, lang.num_tokens, size=generator.integers(1, 5)
-                ).tolist()
+                length = generator.integers(1, 5)
+                tokens += generator.integers(1, lang.num_tokens, size=length).tolist()
             else:
                 tokens += lang.encode(word)
         found = graph_cost(LG, lang, [ids[word] for word in words], tokens)
@@ -164,29 +143,15 @@ def search(backend: str = "k2") -> SearchConfig:
     return SearchConfig(backend, 200.0, 30.0, 1000, 1_000_000, 1.0, [1.0], [0.0])
 
 
-def spoken(lang: Lang, tokens: Sequence[int]) -> np.ndarray:
-    """(1, T, C) log-probabilities that all but tell the tokens, a blank after each."""
-    log_probs = np.full((2 * len(tokens) + 2, lang.num_tokens), -20.0, dtype=np.float32)
-    log_probs[:, 0] = -1e-4
-    log_probs[1:-1:2, 0] = -20.0
-    log_probs[1 + 2 * np.arange(len(tokens)), tokens] = -1e-4
-    return log_probs[None]
-
-
 @pytest.fixture(scope="module")
 def folder(lang: Lang, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    graphs, info = compile_class_graph(lang, class_lm("tree", True), a_config(), place="lm")
-    hashes = {"sha256": {"lexicon.txt": file_hash(lang.folder / "lexicon.txt")}}
     made = tmp_path_factory.mktemp("graph") / "graph"
-    save_graph(graphs, lang, {**info, **hashes}, made)
-    return made
+    return make_class_graph(made, lang, class_lm("tree", True), a_config())
 
 
 @pytest.mark.parametrize("backend", ["k2", "kaldi"])
 def test_what_no_list_has_is_heard_as_a_name(lang: Lang, folder: Path, backend: str) -> None:
     """Where the acoustics say so; listed names and plain words stay what they are."""
-    import torch
-
     if backend == "kaldi":
         pytest.importorskip("kaldi_decoder")
     decoder = open_decoder(folder, search(backend))
@@ -197,22 +162,17 @@ def test_what_no_list_has_is_heard_as_a_name(lang: Lang, folder: Path, backend: 
         ([*b, *ann, *lang.encode("rose"), *a], "b ann rose a", (1, 3, "PER")),
         ([*b, *a, *b], "b a b", None),
     ):
-        log_probs = torch.from_numpy(spoken(lang, tokens))
-        [hyps] = decoder.decode(log_probs, torch.tensor([log_probs.shape[1]]))
+        hyps = heard(decoder, lang.num_tokens, tokens, low=-20.0)
         assert hyps is not None and hyps[0].words == words
         assert hyps[0].classes == ((named,) if named else ())
 
 
 def test_lists_have_times_and_scores(lang: Lang, folder: Path) -> None:
-    import torch
-
     decoder = Decoder.from_folder(folder, search())
     tokens = [*lang.encode("b"), *lang.encode("york")[::-1], *lang.encode("b"), *lang.encode("a")]
-    log_probs = torch.from_numpy(spoken(lang, tokens))
     config = NbestSearchConfig(30, 5.0, 100_000, 1.0, "exact")
-    [found] = NbestSearch(decoder, Weights(1.0, 0.0), config).decode(
-        log_probs, torch.tensor([log_probs.shape[1]])
-    )
+    search_lists = NbestSearch(decoder, Weights(1.0, 0.0), config)
+    found = heard(search_lists, lang.num_tokens, tokens, low=-20.0)
     assert found is not None
     times, unknown, lm = WordTimes(lang, decoder.graph), 0, class_lm("tree", True)
     for path in found.paths:
@@ -221,14 +181,9 @@ def test_lists_have_times_and_scores(lang: Lang, folder: Path) -> None:
         assert len(spans) == len(words)
         for place in (n for n, word in enumerate(words) if word == "<unk>"):
             unknown += 1
-            assert any(
-                kind == "PER" and first <= place < end for first, end, kind in path.classes or ()
-            )
-        said = [
-            label
-            for label, before in zip(path.labels, [0, *path.labels])
-            if label and label != before
-        ]
+            names = [span[:2] for span in path.classes or () if span[2] == "PER"]
+            assert any(first <= place < end for first, end in names)
+        said = [label for label, _ in itertools.groupby(path.labels) if label]
         assert -path.lm_score <= direct_cost(lm, lang, words, said, 2) + 1e-2
     assert unknown > 3
 

@@ -1,6 +1,4 @@
-"""What the recipes plan for the second back end: folders of its own, and the acoustic model of the
-first.
-"""
+"""The second back end has folders of its own, and the acoustic model of the first."""
 
 from __future__ import annotations
 
@@ -8,31 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.recipe_tools import run_recipe
+from tests.support.recipe_tools import recipe
 
 pytestmark = pytest.mark.recipe
 
 
-def planned(work: Path, recipe: str, *more: str) -> str:
-    """What ``--dry-run true`` lists."""
-    done = run_recipe("mini", recipe, "--work-dir", work, "--dry-run", "true", *more)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-@pytest.mark.parametrize("recipe", ["ctc", "rescore"])
-def test_the_second_back_end_has_folders_of_its_own(tmp_path: Path, recipe: str) -> None:
-    plain = planned(tmp_path, recipe)
-    assert (
-        planned(tmp_path, recipe, "--backend", "k2").count("_kaldi") == 0 == plain.count("_kaldi")
+@pytest.mark.parametrize("name", ["ctc", "rescore"])
+def test_the_second_back_end_has_folders_of_its_own(tmp_path: Path, name: str) -> None:
+    plain, k2, kaldi = (
+        recipe(f"mini {name} --dry-run true {option}", "--work-dir", tmp_path)
+        for option in ("", "--backend k2", "--backend kaldi")
     )
-    kaldi = planned(tmp_path, recipe, "--backend", "kaldi")
-    for name in ("decode_dev", "decode_test", "weights.json"):
-        assert f"exp/ctc_tdnn_phone/{name}" in plain
-        assert (
-            f"exp/ctc_tdnn_phone/{name}" not in kaldi
-            and f"exp/ctc_tdnn_phone_kaldi/{name}" in kaldi
-        )
+    assert "_kaldi" not in plain + k2
+    for file in ("decode_dev", "decode_test", "weights.json"):
+        assert f"exp/ctc_tdnn_phone/{file}" in plain and f"exp/ctc_tdnn_phone/{file}" not in kaldi
+        assert f"exp/ctc_tdnn_phone_kaldi/{file}" in kaldi
     assert "exp/ctc_tdnn_phone/am" in kaldi and "exp/ctc_tdnn_phone_kaldi/am" not in kaldi
-    report = {"ctc": "exp/ctc_tdnn_phone_kaldi", "rescore": "exp/rescore_tdnn_phone_kaldi"}[recipe]
-    assert f"{report}/RESULTS.md" in kaldi and f"{report}/RESULTS.md" not in plain
+    report = f"exp/{name}_tdnn_phone_kaldi/RESULTS.md"
+    assert report in kaldi and report not in plain

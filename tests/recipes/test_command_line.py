@@ -1,10 +1,9 @@
-"""./run.sh: options, paths, layers and help, with a small corpus and a small recipe of their
-own.
-"""
+"""./run.sh: options, paths, layers and help, with a toy corpus and a toy recipe."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from privasr_k2.privacy.ledger import Ledger
 from tests.support.private_tools import VERB
-from tests.support.stage_tools import CORPUS, ROOT, clone, run
+from tests.support.stage_tools import CORPUS, ROOT, clone, run, write_program
 
 TOY = '''\
 """A recipe for tests: two stages."""
@@ -33,9 +32,10 @@ def stages(r, o):
     r.exp = "exp/toy_own" if o.flag else f"exp/toy_{o.word}"
     several = " ".join(map(str, o.several))
     value = f"number={o.number} scale={o.scale:g} several={several} flag={o.flag} {r.own['users']}"
-    r.stage(0, f"data of {r.corpus.conf_name}", str(r.root / "copy"), in_x=r.root / "x",
+    verb = str(r.root / "copy")
+    r.stage(0, f"data of {r.corpus.conf_name}", verb, in_x=r.root / "x",
             raw_corpus=r.data.corpus_dir, out_data="data/d", set={"value": value})
-    r.report_path = r.stage(1, "table", str(r.root / "copy"), in_data="data/d", config="toy", device=True,
+    r.report_path = r.stage(1, "table", verb, in_data="data/d", config="toy", device=True,
                             out_report=f"{r.exp}/RESULTS.md", set={"value": r.command})
 '''
 PRIVATE = '''\
@@ -59,18 +59,19 @@ CONF = {
     "presets/paper": "toy: {value: 4}\noverrides: {ctc: {toy: {value: 5}}}\n",
 }
 BASE = ["common.yaml#toy", "ctc.yaml#overrides.toy"]
+PAPER = ["paper.yaml#toy", "paper.yaml#overrides.ctc.toy"]
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The entries of the repository, with one corpus and one recipe for tests."""
-    made = clone(tmp_path / "clone", {"little": CORPUS})
-    (made / "local/recipes/ctc.py").write_text(TOY)
-    (made / "egs/little/corpus").mkdir()
-    (made / "conf/presets").mkdir(parents=True)
+    checkout = clone(tmp_path / "clone", {"little": CORPUS})
+    (checkout / "local/recipes/ctc.py").write_text(TOY)
+    (checkout / "egs/little/corpus").mkdir()
+    (checkout / "conf/presets").mkdir(parents=True)
     for name, text in CONF.items():
-        (made / f"conf/{name}.yaml").write_text(text)
-    return made
+        (checkout / f"conf/{name}.yaml").write_text(text)
+    return checkout
 
 
 def data(root: Path, work: str = "egs/little") -> str:
@@ -99,56 +100,47 @@ def test_runs_and_shows_the_report_at_the_end(root: Path) -> None:
 
 
 def test_options_of_both_spellings(root: Path) -> None:
-    words = [
-        "--number=-4",
-        "--scale",
-        "1e-5",
-        "--several",
-        "2 20 200",
-        "--flag=true",
-        "--stop_stage",
-        "0",
-    ]
-    text = run(root, "little", "ctc", *words, "--users", "300")
+    options = "--number=-4 --scale 1e-5 --several '2 20 200' --flag=true --users 300"
+    words = ["little", "ctc", *shlex.split(options)]
+    text = run(root, *words, "--stop_stage", "0")
     assert "number=-4 scale=1e-05 several=2 20 200 flag=True 300" in data(root)
     assert "table" not in text
-    run(root, "little", "ctc", "--stage", "1", "--stop-stage", "1", *words[:-2], "--users", "300")
+    run(root, *words, "--stage", "1", "--stop-stage", "1")
 
 
 @pytest.mark.parametrize(
-    ("words", "parts"),
+    ("options", "parts"),
     [
-        (["--nubmer", "3"], ["--nubmer", "did you mean --number?"]),
-        (["--numb er", "3"], ["--numb er"]),
-        (["--beam", "3"], ["a key of conf/common.yaml#search"]),
-        (["--number"], ["--number: expected a value", "write --number VALUE"]),
-        (["--number", "--flag", "true"], ["--number: expected a value, found the option --flag"]),
-        (["number", "3"], ["--name value"]),
-        (["--number", "3.5"], ["a whole number", "'3.5'"]),
-        (["--number", "3 4"], ["a whole number", "'3 4'"]),
-        (["--number", ""], ["a whole number"]),
-        (["--scale", "fast"], ["a number", "'fast'"]),
-        (["--several", "1 x"], ["'1 x'"]),
-        (["--flag", "yes"], ["true or false", "'yes'"]),
-        (["--stage", "two"], ["a whole number"]),
-        (["--PATH", "/tmp"], ["an option that exists"]),
-        (["--word", "x", "--flag", "true"], ["--word", "does not read"]),
-        (["--size", "tiny"], ["--preset"]),
-        (["--units", "char"], ["--token-type"]),
-        (["--token-type", "word"], ["phone, char or bpe_N", "'word'"]),
-        (["--preset", "huge"], ["tiny, demo, small, paper"]),
-        (["--nj", "0"], ["--nj", "a whole number of at least 1"]),
-        (["--side-by-side", "0"], ["--side-by-side", "a whole number of at least 1"]),
-        (["--config", "no/such/file"], ["no/such/file"]),
-        (["--config"], ["a value"]),
-        (["--cmd", "qsub"], ["'local', 'torchrun' with its options, or 'slurm'"]),
-        (["--corpus-dir", "no/such/corpus"], ["no/such/corpus", "nothing there"]),
+        ("--nubmer 3", ["--nubmer", "did you mean --number?"]),
+        ("'--numb er' 3", ["--numb er"]),
+        ("--beam 3", ["a key of conf/common.yaml#search"]),
+        ("--number", ["--number: expected a value", "write --number VALUE"]),
+        ("--number --flag true", ["--number: expected a value, found the option --flag"]),
+        ("number 3", ["--name value"]),
+        ("--number 3.5", ["a whole number", "'3.5'"]),
+        ("--number '3 4'", ["a whole number", "'3 4'"]),
+        ("--number ''", ["a whole number"]),
+        ("--scale fast", ["a number", "'fast'"]),
+        ("--several '1 x'", ["'1 x'"]),
+        ("--flag yes", ["true or false", "'yes'"]),
+        ("--stage two", ["a whole number"]),
+        ("--PATH /tmp", ["an option that exists"]),
+        ("--word x --flag true", ["--word", "does not read"]),
+        ("--size tiny", ["--preset"]),
+        ("--units char", ["--token-type"]),
+        ("--token-type word", ["phone, char or bpe_N", "'word'"]),
+        ("--preset huge", ["tiny, demo, small, paper"]),
+        ("--nj 0", ["--nj", "a whole number of at least 1"]),
+        ("--side-by-side 0", ["--side-by-side", "a whole number of at least 1"]),
+        ("--config no/such/file", ["no/such/file"]),
+        ("--config", ["a value"]),
+        ("--cmd qsub", ["'local', 'torchrun' with its options, or 'slurm'"]),
+        ("--corpus-dir no/such/corpus", ["no/such/corpus", "nothing there"]),
     ],
 )
-def test_bad_options(root: Path, words: list[str], parts: list[str]) -> None:
-    text = run(root, "little", "ctc", *words, code=2)
-    for part in ["error: ", "way out: ", *parts]:
-        assert part in text
+def test_bad_options(root: Path, options: str, parts: list[str]) -> None:
+    text = run(root, "little", "ctc", *shlex.split(options), code=2)
+    assert all(part in text for part in ["error: ", "way out: ", *parts])
     assert not (root / "egs/little/data").exists()
 
 
@@ -164,17 +156,15 @@ def test_a_work_folder_that_cannot_be_made(root: Path, tmp_path: Path) -> None:
 
 
 def test_config_file_comes_before_the_command_line(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "my.conf").write_text(
-        "# a comment\n\nnumber = 7   # seven\n--several '5 6'\nscale=2\r\nflag=true"
-    )
-    run(root, "little", "ctc", "--number", "8", "--config", "my.conf", cwd=tmp_path)
+    file, words = tmp_path / "my.conf", ("little", "ctc", "--config", "my.conf")
+    file.write_text("# a comment\n\nnumber = 7   # seven\n--several '5 6'\nscale=2\r\nflag=true")
+    run(root, *words, "--number", "8", cwd=tmp_path)
     assert "number=8 scale=2 several=5 6 flag=True" in data(root)
-    (tmp_path / "my.conf").write_text("number=7\nnubmer=8\n")
-    assert "--nubmer" in run(root, "little", "ctc", "--config", "my.conf", cwd=tmp_path, code=2)
-    (tmp_path / "my.conf").write_text("number\n")
-    assert "my.conf:1" in run(root, "little", "ctc", "--config", "my.conf", cwd=tmp_path, code=2)
-    (tmp_path / "my.conf").write_text("word=$(touch hacked)\n")
-    run(root, "little", "ctc", "--config", "my.conf", "--dry-run", "true", cwd=tmp_path)
+    for text, message in (("number=7\nnubmer=8\n", "--nubmer"), ("number\n", "my.conf:1")):
+        file.write_text(text)
+        assert message in run(root, *words, cwd=tmp_path, code=2)
+    file.write_text("word=$(touch hacked)\n")
+    run(root, *words, "--dry-run", "true", cwd=tmp_path)
     assert list(tmp_path.rglob("hacked")) == []
 
 
@@ -196,14 +186,7 @@ def test_relative_paths_mean_the_callers_folder(root: Path, tmp_path: Path) -> N
     [
         ("small", []),
         ("tiny", ["tiny.yaml#toy", "corpus.yaml#conf.presets.tiny.toy"]),
-        (
-            "paper",
-            [
-                "paper.yaml#toy",
-                "paper.yaml#overrides.ctc.toy",
-                "corpus.yaml#conf.presets.paper.toy",
-            ],
-        ),
+        ("paper", [*PAPER, "corpus.yaml#conf.presets.paper.toy"]),
     ],
 )
 def test_layers(root: Path, preset: str, expected: list[str]) -> None:
@@ -280,9 +263,8 @@ def test_two_own_corpora_of_one_name(root: Path, tmp_path: Path) -> None:
 
 
 def test_all_recipes_and_a_summary(root: Path) -> None:
-    broken = TOY.replace(
-        "def stages(r, o):", "def stages(r, o):\n    r.refuse('it', 'one', 'none', 'stop')"
-    )
+    start = "def stages(r, o):"
+    broken = TOY.replace(start, f"{start}\n    r.refuse('it', 'one', 'none', 'stop')")
     (root / "local/recipes/rescore.py").write_text(broken)
     text = run(root, "little", "--preset", "tiny", code=1)
     assert "=== little ctc" in text and "=== little rescore" in text
@@ -311,12 +293,8 @@ def test_a_recipe_of_ones_own(root: Path, tmp_path: Path) -> None:
 
 
 def test_the_environment_sets_no_option(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (
-        ("number", "4"),
-        ("stage", "5"),
-        ("report", "/etc/passwd"),
-        ("word", "token"),
-    ):
+    values = {"number": "4", "stage": "5", "report": "/etc/passwd", "word": "token"}
+    for name, value in values.items():
         monkeypatch.setenv(name, value)
     assert "root:" not in run(root, "little", "ctc")
     assert "number=3" in data(root)
@@ -325,9 +303,8 @@ def test_the_environment_sets_no_option(root: Path, monkeypatch: pytest.MonkeyPa
 def test_every_corpus_has_a_short_run_file() -> None:
     files = sorted(ROOT.glob("egs/*/run.sh"))
     assert {file.parent.name for file in files} >= {"mini", "librispeech", "timit", "ami"}
-    assert {file.parent for file in files} == {
-        file.parent for file in ROOT.glob("egs/*/corpus.yaml")
-    }
+    corpora = {file.parent for file in ROOT.glob("egs/*/corpus.yaml")}
+    assert {file.parent for file in files} == corpora
     for file in files:
         assert os.access(file, os.X_OK)
         assert len(file.read_text().splitlines()) <= 5
@@ -335,26 +312,23 @@ def test_every_corpus_has_a_short_run_file() -> None:
 
 @pytest.mark.parametrize("corpus", ["mini", "librispeech", "timit", "ami", "data:."])
 def test_without_an_environment_nothing_more_is_tried(corpus: str) -> None:
-    done = subprocess.run(
-        [ROOT / "run.sh", corpus, "ctc", "--dry-run", "true"],
-        env={**os.environ, "PRIVASR_ENV": "nonsense"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        "path.sh: PRIVASR_ENV is 'current' or not set, found 'nonsense'"
-    ]
+    command = [ROOT / "run.sh", corpus, "ctc", "--dry-run", "true"]
+    variables = {**os.environ, "PRIVASR_ENV": "nonsense"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    message = "path.sh: PRIVASR_ENV is 'current' or not set, found 'nonsense'"
+    assert (done.returncode, done.stderr.splitlines()) == (2, [message])
+
+
+def add_private_recipe(root: Path) -> None:
+    """Add the recipe ``private`` with its verb and data."""
+    (root / "local/recipes/private.py").write_text(PRIVATE)
+    write_program(root / "noisy_sums", VERB)
+    (root / "numbers").write_text("1\n0\n1\n")
 
 
 def test_ledger_and_limit_of_a_private_recipe(root: Path, tmp_path: Path) -> None:
-    """--max-epsilon refuses to start; --ledger names the file, and is no part of what a result
-    depends on.
-    """
-    (root / "local/recipes/private.py").write_text(PRIVATE)
-    (root / "noisy_sums").write_text(VERB)
-    (root / "noisy_sums").chmod(0o755)
-    (root / "numbers").write_text("1\n0\n1\n")
+    """--max-epsilon refuses to start; no result depends on the file of --ledger."""
+    add_private_recipe(root)
     text = run(root, "little", "private", "--max-epsilon", "1", code=2)
     assert "3.07 at delta 1e-05" in text
     work = root / "egs/little"
@@ -365,26 +339,15 @@ def test_ledger_and_limit_of_a_private_recipe(root: Path, tmp_path: Path) -> Non
     assert (work / "privacy/ledger.json").exists()
     run(root, "little", "private", "--max-epsilon", "4", "--force", "true", "--stage", "1", code=2)
     (tmp_path / "a folder").mkdir()
-    text = run(root, "little", "private", "--ledger", "a folder/spent.json", cwd=tmp_path)
+    words = ("little", "private", "--ledger", "a folder/spent.json")
+    text = run(root, *words, cwd=tmp_path)
     assert text.count("up to date") == 1 and not (tmp_path / "a folder/spent.json").exists()
-    run(
-        root,
-        "little",
-        "private",
-        "--ledger",
-        "a folder/spent.json",
-        "--force",
-        "true",
-        cwd=tmp_path,
-    )
+    run(root, *words, "--force", "true", cwd=tmp_path)
     assert (tmp_path / "a folder/spent.json").exists()
 
 
 def test_a_finished_release_is_not_made_again_by_a_change(root: Path) -> None:
-    (root / "local/recipes/private.py").write_text(PRIVATE)
-    (root / "noisy_sums").write_text(VERB)
-    (root / "noisy_sums").chmod(0o755)
-    (root / "numbers").write_text("1\n0\n1\n")
+    add_private_recipe(root)
     run(root, "little", "private")
     work = root / "egs/little"
     released = (work / "exp/sums/0.json").read_bytes()
@@ -402,9 +365,8 @@ def test_a_finished_release_is_not_made_again_by_a_change(root: Path) -> None:
 
 def test_a_dry_run_prints_commands_that_run_alone(root: Path) -> None:
     text = run(root, "little", "ctc", "--dry-run", "true")
-    commands = [
-        line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("    command ")
-    ]
+    lines = [line for line in text.splitlines() if line.startswith("    command ")]
+    commands = [line.split(maxsplit=1)[1] for line in lines]
     assert len(commands) == 2
     work = root / "egs/little"
     for command in commands:

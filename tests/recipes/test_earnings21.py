@@ -8,54 +8,46 @@ from pathlib import Path
 import pytest
 
 from tests.support.ctm_corpus import ctm_corpus
-from tests.support.recipe_tools import run_recipe
+from tests.support.recipe_tools import recipe
 
 pytestmark = pytest.mark.recipe
 
 
 def test_from_ctm_to_the_table(tmp_path: Path) -> None:
-    corpus, work = ctm_corpus(tmp_path / "corpus"), tmp_path / "work"
-    options = (
-        "earnings21",
-        "confidence",
-        "--corpus-dir",
-        corpus,
-        "--recognizers",
-        "good bad",
-        "--nj",
-        "1",
-    )
-    done = run_recipe(*options, "--work-dir", work)
-    assert done.returncode == 0, done.stdout
-    results = json.loads((work / "exp/confidence/results/confidence_metrics.json").read_text())
+    folders = ("--corpus-dir", ctm_corpus(tmp_path / "corpus"), "--work-dir", tmp_path / "work")
+    command = "earnings21 confidence --recognizers 'good bad' --nj 1"
+    recipe(command, *folders)
+    exp = tmp_path / "work/exp/confidence"
+    results = json.loads((exp / "results/confidence_metrics.json").read_text())
     systems = ["own", "own_platt", "own_isotonic", "network_raw", "network"]
-    assert [(r["group"], r["system"]) for r in results] == [
-        (g, s) for g in ("good", "bad") for s in systems
-    ]
+    expected = [(group, system) for group in ("good", "bad") for system in systems]
+    assert [(r["group"], r["system"]) for r in results] == expected
     for group in ("good", "bad"):
-        found = {r["system"]: r["metrics"] for r in results if r["group"] == group}
-        # Wrong words are short, which only the network can know.
-        assert found["network"]["auc"]["value"] > found["own"]["auc"]["value"] + 0.03
-        assert found["own_platt"]["auc"]["value"] == pytest.approx(found["own"]["auc"]["value"])
-        assert found["own_platt"]["nce"]["value"] > found["own"]["nce"]["value"]
-        assert (work / f"exp/confidence/results/reliability_{group}.svg").is_file()
-    rows = (work / "exp/confidence/results.jsonl").read_text()
+        metrics = {r["system"]: r["metrics"] for r in results if r["group"] == group}
+        auc = {system: values["auc"]["value"] for system, values in metrics.items()}
+        assert auc["network"] > auc["own"] + 0.03  # wrong words are short: the network knows
+        assert auc["own_platt"] == pytest.approx(auc["own"])
+        assert metrics["own_platt"]["nce"]["value"] > metrics["own"]["nce"]["value"]
+        assert (exp / f"results/reliability_{group}.svg").is_file()
+    rows = (exp / "results.jsonl").read_text()
     assert "earnings21" in rows and '"nce"' in rows
-    again = run_recipe(*options, "--work-dir", work)
-    assert again.returncode == 0 and " ... done" not in again.stdout, again.stdout
+    assert " ... done" not in recipe(command, *folders)
 
 
-def test_what_the_corpus_cannot_do(tmp_path: Path) -> None:
-    done = run_recipe("earnings21", "ctc", "--work-dir", tmp_path)
-    assert (
-        done.returncode == 2 and "is for: confidence classlm fedlm fmp, found 'ctc'" in done.stdout
-    )
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("earnings21 ctc", "is for: confidence classlm fedlm fmp, found 'ctc'"),
+        ("mini confidence", "run recipe rescore"),
+    ],
+)
+def test_what_cannot_be(command: str, message: str, tmp_path: Path) -> None:
+    assert message in recipe(command, "--work-dir", tmp_path, code=2)
+
+
+def test_all_recipes_of_the_corpus(tmp_path: Path) -> None:
     (tmp_path / "books.txt").touch()
     text = ("--public-text", tmp_path, "--nnlm-text", tmp_path / "books.txt")
-    options = ("--dry-run", "true", "--corpus-dir", tmp_path, "--work-dir", tmp_path / "work")
-    done = run_recipe("earnings21", *options, *text)  # all of its recipes
-    shown = " ".join(done.stdout.split())
-    assert done.returncode == 0, done.stdout
+    folders = ("--corpus-dir", tmp_path, "--work-dir", tmp_path / "work")
+    shown = " ".join(recipe("earnings21 --dry-run true", *folders, *text).split())
     assert all(f"{name} done" in shown for name in ("confidence", "classlm", "fedlm", "fmp"))
-    done = run_recipe("mini", "confidence", "--work-dir", tmp_path)
-    assert done.returncode == 2 and "run recipe rescore" in done.stdout

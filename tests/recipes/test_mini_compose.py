@@ -1,6 +1,4 @@
-"""The recipe compose on the tiny corpus: one system of three papers under one ledger; and what
-cannot be.
-"""
+"""The recipe compose on the tiny corpus: one system of three papers under one ledger."""
 
 from __future__ import annotations
 
@@ -12,64 +10,50 @@ import pytest
 from privasr_k2.privacy.ledger import Ledger, entries_beside
 from privasr_k2.recipe.systems import read_systems
 from privasr_k2.text.normalize import normalize_english
-from tests.support.recipe_tools import run_recipe, stage_lines
+from tests.support.recipe_tools import assert_up_to_date, recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/compose_tdnn_phone"
-OPTIONS = ("mini", "compose", "--preset", "tiny", "--fmp-rounds", "2")
+TINY = "mini compose --preset tiny --fmp-rounds 2"
+#: Data and unit that a system protects.
+PROTECTED = {
+    "pretrained": ("mini/train", "utterance"),
+    "federated": ("mini/adapt/devices", "device"),
+    "personalized": ("mini/test", "user"),
+}
 
 
 @pytest.mark.timeout(900)
 def test_three_steps_and_a_guarantee_for_each_part(copied: Path) -> None:
-    done = run_recipe(*OPTIONS, "--work-dir", copied)
-    assert done.returncode == 0, done.stdout
     # The acoustic model is shared with recipe ctc.
-    assert "acoustic model, tdnn ... up to date" in done.stdout
-    systems = {one.name: one for one in read_systems(copied / EXP / "systems.jsonl")}
-    protected = {
-        "pretrained": "mini/train",
-        "federated": "mini/adapt/devices",
-        "personalized": "mini/test",
-    }
-    for name, data in protected.items():
+    assert "acoustic model, tdnn ... up to date" in recipe(TINY, "--work-dir", copied)
+    systems = {system.name: system for system in read_systems(copied / EXP / "systems.jsonl")}
+    for name, (data, _) in PROTECTED.items():
         [entry] = entries_beside(copied / systems[name].artifacts["privacy"])
         assert entry.spending.data == data
-    data = {
-        entry.spending.data: entry.spending.unit
-        for entry in Ledger(copied / "privacy/ledger.json").entries()
-    }
-    assert data == {"mini/train": "utterance", "mini/adapt/devices": "device", "mini/test": "user"}
-    # No word that is not in what was released, or on a public list.
-    lines = (
-        gzip.decompress((copied / EXP / "sanitized_text/text.txt.gz").read_bytes())
-        .decode()
-        .splitlines()
-    )
-    for path in (copied / "data/manifests/public_lists").glob("*.txt"):
-        lines += [normalize_english(line) for line in path.read_text().splitlines()]
-    known = {
-        line.split()[0]
-        for line in (copied / "data/lang_phone_released/words.txt").read_text().splitlines()
-    }
-    assert {word for word in known if word[0].isalpha()} <= {
-        word for line in lines for word in line.split()
-    }
-
-    again = run_recipe(*OPTIONS, "--work-dir", copied)
-    stages = stage_lines(again.stdout)
-    assert (
-        again.returncode == 0 and stages and all(line.endswith("up to date") for line in stages)
-    ), again.stdout
-    assert len(Ledger(copied / "privacy/ledger.json").entries()) == 3
+    ledger = Ledger(copied / "privacy/ledger.json")
+    spent = {(entry.spending.data, entry.spending.unit) for entry in ledger.entries()}
+    assert spent == set(PROTECTED.values())
+    # Every word was released, or is on a public list.
+    released = gzip.decompress((copied / EXP / "sanitized_text/text.txt.gz").read_bytes()).decode()
+    lists = [*(copied / "data/manifests/public_lists").glob("*.txt")]
+    texts = [released, *(normalize_english(line) for path in lists for line in path.open())]
+    words = (copied / "data/lang_phone_released/words.txt").read_text().splitlines()
+    known = {line.split()[0] for line in words if line[0].isalpha()}
+    assert known <= {word for text in texts for word in text.split()}
+    assert_up_to_date(TINY, "--work-dir", copied)
+    assert len(ledger.entries()) == 3
 
 
-def test_what_cannot_be(tmp_path: Path) -> None:
-    done = run_recipe("mini", "compose", "--nnlm", "gru", "--work-dir", tmp_path)
-    assert (
-        done.returncode == 2
-        and "--nnlm: expected one of lstm, char_lstm, transformer, found 'gru'" in done.stdout
-    )
-    done = run_recipe(
-        "librispeech", "compose", "--corpus-dir", tmp_path, "--work-dir", tmp_path / "work"
-    )
-    assert done.returncode == 2 and "public lists of names" in done.stdout
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "mini compose --nnlm gru",
+            "--nnlm: expected one of lstm, char_lstm, transformer, found 'gru'",
+        ),
+        ("librispeech compose --corpus-dir .", "public lists of names"),
+    ],
+)
+def test_what_cannot_be(command: str, message: str, tmp_path: Path) -> None:
+    assert message in recipe(command, "--work-dir", tmp_path, code=2)

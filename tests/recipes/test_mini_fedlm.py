@@ -1,4 +1,4 @@
-"""The recipe fedlm on the tiny corpus: all systems, resumed, and what the ledger says."""
+"""The recipe fedlm on the tiny corpus: all systems, resumed, and the ledger."""
 
 from __future__ import annotations
 
@@ -9,175 +9,110 @@ import pytest
 
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.systems import read_systems
-from tests.support.recipe_tools import run_recipe
+from tests.support.recipe_tools import error_counts, recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/fedlm_tdnn_phone_lstm"
-TINY = ("mini", "fedlm", "--preset", "tiny", "--nnlm", "lstm")
-OPTIONS = (*TINY, "--confidence-use", "token", "--private-confidence-use", "all")
+TINY = "mini fedlm --preset tiny --nnlm lstm"
 #: Each system with those that it is tested against.
 SYSTEMS = {
-    "pretrained": ["no_nnlm"],
-    "server_all": ["pretrained"],
-    "server_token": ["pretrained", "server_all"],
-    "fl_all": ["pretrained", "server_all"],
-    "fl_token": ["pretrained", "fl_all"],
-    "server_scratch_all": ["server_all"],
-    "fl_scratch_all": ["server_scratch_all", "fl_all"],
-    "fl_scratch_token": ["server_scratch_all", "fl_token"],
-    "fl_all_noise_0.5": ["pretrained", "fl_all"],
+    "pretrained": ("no_nnlm",),
+    "server_all": ("pretrained",),
+    "server_token": ("pretrained", "server_all"),
+    "fl_all": ("pretrained", "server_all"),
+    "fl_token": ("pretrained", "fl_all"),
+    "server_scratch_all": ("server_all",),
+    "fl_scratch_all": ("server_scratch_all", "fl_all"),
+    "fl_scratch_token": ("server_scratch_all", "fl_token"),
+    "fl_all_noise_0.5": ("pretrained", "fl_all"),
 }
 
 
 @pytest.mark.timeout(1500)  # some hundred stages
 def test_from_speech_to_results(copied: Path) -> None:
-    options = (
-        *OPTIONS,
-        "--noises",
-        "0.5",
-        "--private-client-fraction",
-        "0.5",
-        "--work-dir",
-        copied,
-    )
-    done = run_recipe(*options)
-    assert done.returncode == 0, done.stdout
+    command = f"{TINY} --confidence-use token --private-confidence-use all"
+    command += " --noises 0.5 --private-client-fraction 0.5"
     # The first pass is shared with recipe ctc.
-    assert "acoustic model, tdnn ... up to date" in done.stdout
-    declared = {one.name: one for one in read_systems(copied / EXP / "systems.jsonl")}
-    systems = {
-        name: one for name, one in declared.items() if one.method != "recipe" and name != "no_nnlm"
-    }
-    assert {name: list(one.compare_with) for name, one in systems.items()} == SYSTEMS
-    assert declared["fl_all_noise_0.5"].public == "pretrained"
-    assert declared["fl_all_noise_0.5"].not_private == "fl_all"
-    assert declared["fl_all_noise_0.5"].protects == "each device of mini/adapt/devices"
+    text = recipe(command, "--work-dir", copied)
+    assert "acoustic model, tdnn ... up to date" in text
+    declared = {system.name: system for system in read_systems(copied / EXP / "systems.jsonl")}
+    systems = {name: system for name, system in declared.items() if system.method != "recipe"}
+    no_nnlm = systems.pop("no_nnlm")
+    assert {name: system.compare_with for name, system in systems.items()} == SYSTEMS
+    private = declared["fl_all_noise_0.5"]
+    assert (private.public, private.not_private) == ("pretrained", "fl_all")
+    assert private.protects == "each device of mini/adapt/devices"
     perplexities = json.loads((copied / EXP / "perplexity_test.json").read_text())
-    assert [Path(one["lm"]).name for one in perplexities["lms"]] == list(SYSTEMS)
+    assert [Path(lm["lm"]).name for lm in perplexities["lms"]] == list(SYSTEMS)
     assert perplexities["by"] == "client"
     table = (copied / EXP / "RESULTS.md").read_text()
-    for one in (declared["no_nnlm"], *systems.values()):
-        wer = json.loads((copied / one.artifacts["score_test"] / "wer.json").read_text())
-        counts = wer["parts"]["test"]["counts"]
+    for system in (no_nnlm, *systems.values()):
+        counts = error_counts(copied / system.artifacts["score_test"])
         assert counts["hits"] + counts["substitutions"] + counts["deletions"] > 50
-        assert one.label in table
+        assert system.label in table
 
     [entry] = Ledger(copied / "privacy/ledger.json").entries()
-    assert (
-        entry.spending.data == "mini/adapt/devices"
-        and entry.spending.sampling == "Poisson, rate 0.5"
-    )
-
-    again = run_recipe(*options)
-    assert again.returncode == 0 and " ... done" not in again.stdout, again.stdout
+    assert entry.spending.data == "mini/adapt/devices"
+    assert entry.spending.sampling == "Poisson, rate 0.5"
+    assert " ... done" not in recipe(command, "--work-dir", copied)
     assert len(Ledger(copied / "privacy/ledger.json").entries()) == 1
 
 
+NOTHING_ELSE = "people whose words nothing else is made of"
+
+
 @pytest.mark.parametrize(
-    ("words", "part"),
+    ("options", "message"),
     [
-        (
-            ("--nnlm", "ngram"),
-            "--nnlm: expected one of lstm, char_lstm, transformer, found 'ngram'",
-        ),
-        (("--confidence-use", "some"), "one of all, hard, utterance, token, found 'some'"),
-        (
-            ("--decode", "false", "--private-confidence-use", "token"),
-            "expected all: of what was said",
-        ),
-        (("--private-sampling", "some"), "one of poisson, ordered, found 'some'"),
-        (
-            ("--adapt-role", "dev"),
-            "--adapt-role: expected people whose words nothing else is made of",
-        ),
-        (
-            ("--adapt-role", "train"),
-            "--adapt-role: expected people whose words nothing else is made of",
-        ),
-        (
-            ("--decode", "false", "--adapt-role", "train"),
-            "people whose words nothing else is made of",
-        ),
-        (("--noises", "inf"), "--noises: expected a number"),
+        ("--nnlm ngram", "--nnlm: expected one of lstm, char_lstm, transformer, found 'ngram'"),
+        ("--confidence-use some", "one of all, hard, utterance, token, found 'some'"),
+        ("--decode false --private-confidence-use token", "expected all: of what was said"),
+        ("--private-sampling some", "one of poisson, ordered, found 'some'"),
+        ("--adapt-role dev", f"--adapt-role: expected {NOTHING_ELSE}"),
+        ("--adapt-role train", f"--adapt-role: expected {NOTHING_ELSE}"),
+        ("--decode false --adapt-role train", NOTHING_ELSE),
+        ("--noises inf", "--noises: expected a number"),
         # Options that would change nothing.
-        (("--bands", "3"), "--bands"),
-        (("--private-sampling", "ordered", "--strategy", "tree", "--bands", "3"), "--bands"),
-        (("--tune", "true", "--client-lr", "1"), "--client-lr"),
-        (("--noises", "", "--clip", "1"), "--clip"),
-        (("--decode", "false", "--encoder", "blstm"), "--encoder"),
-        (("--recognizer", "kaldi_rev"), "--recognizer"),
+        ("--bands 3", "--bands"),
+        ("--private-sampling ordered --strategy tree --bands 3", "--bands"),
+        ("--tune true --client-lr 1", "--client-lr"),
+        ("--noises '' --clip 1", "--clip"),
+        ("--decode false --encoder blstm", "--encoder"),
+        ("--recognizer kaldi_rev", "--recognizer"),
         # Old names.
-        (("--rate", "0.1"), "--client-fraction"),
-        (("--ways", "all"), "--confidence-use"),
+        ("--rate 0.1", "--client-fraction"),
+        ("--ways all", "--confidence-use"),
     ],
 )
-def test_what_cannot_be(words: tuple[str, ...], part: str, tmp_path: Path) -> None:
-    done = run_recipe(*TINY, *words, "--dry-run", "true", "--work-dir", tmp_path)
-    assert done.returncode == 2 and done.stdout.startswith("error: ") and part in done.stdout, (
-        done.stdout
-    )
+def test_what_cannot_be(options: str, message: str, tmp_path: Path) -> None:
+    text = recipe(f"{TINY} {options} --dry-run true", "--work-dir", tmp_path, code=2)
+    assert text.startswith("error: ") and message in text
 
 
 def test_without_claims_and_scratch(tmp_path: Path) -> None:
-    fewer = (
-        "--noises",
-        "",
-        "--scratch",
-        "false",
-        "--dry-run",
-        "true",
-        "--work-dir",
-        tmp_path / "work",
-    )
-    done = run_recipe(*TINY, *fewer)
-    assert done.returncode == 0 and "exp/fedlm_tdnn_phone_lstm/RESULTS.md" in done.stdout, (
-        done.stdout
-    )
+    command = f"{TINY} --noises '' --scratch false --dry-run true"
+    text = recipe(command, "--work-dir", tmp_path / "work")
+    assert "exp/fedlm_tdnn_phone_lstm/RESULTS.md" in text
     # The recorded command of the run names the options themselves.
-    stages = [line.partition(" --set 'command=")[0] for line in done.stdout.splitlines()]
+    stages = [line.partition(" --set 'command=")[0] for line in text.splitlines()]
     assert not any(part in line for line in stages for part in ("scratch", "noise", "audit"))
 
 
 @pytest.mark.timeout(600)
 def test_said_text_in_a_fixed_order_with_public_words(tmp_path: Path) -> None:
-    """Text alone: clients in order and sampled, rates chosen on dev, and no word that is not
-    public.
-    """
-    words = [
-        "the",
-        "of",
-        "and",
-        "to",
-        "in",
-        "what",
-        "is",
-        "we",
-        "you",
-        "it",
-        "that",
-        "this",
-        "was",
-        "have",
-    ]
-    (tmp_path / "books.txt").write_text(
-        "".join(f"{' '.join(words[n:] + words[:n])}\n" for n in range(20))
-    )
-    few = ("--scratch", "false", "--noises", "0.5", "--audit", "false", "--tune", "true")
-    order = ("--private-sampling", "poisson ordered", "--private-cohort", "10", "--bands", "2")
-    work = tmp_path / "work"
-    text = ("--decode", "false", "--nnlm-text", tmp_path / "books.txt", "--work-dir", work)
-    done = run_recipe(*TINY, *text, *few, *order)
-    assert done.returncode == 0, done.stdout
-    known = {
-        line.split()[0] for line in (work / "data/lang_public/words.txt").read_text().splitlines()
-    }
-    assert known - {"<eps>", "#0"} == set(words)
-    table = (work / "exp/fedlm_text_lstm/RESULTS.md").read_text()
-    assert "all utts, noise 0.5, ordered" in table
-    about = json.loads(
-        (work / "exp/fedlm_text_lstm/fl_all_noise_0.5_ordered_privacy.json").read_text()
-    )
-    assert "square_root" in json.dumps(about)
+    """Text alone: clients ordered and sampled, rates chosen on dev, and only public words."""
+    sentence = "the of and to in what is we you it that this was have"
+    words = sentence.split()
+    books, work = tmp_path / "books.txt", tmp_path / "work"
+    books.write_text("".join(f"{' '.join(words[n:] + words[:n])}\n" for n in range(20)))
+    command = f"{TINY} --decode false --scratch false --noises 0.5 --audit false --tune true"
+    command += " --private-sampling 'poisson ordered' --private-cohort 10 --bands 2"
+    recipe(command, "--nnlm-text", books, "--work-dir", work)
+    lines = (work / "data/lang_public/words.txt").read_text().splitlines()
+    assert {line.split()[0] for line in lines} - {"<eps>", "#0"} == set(words)
+    exp = work / "exp/fedlm_text_lstm"
+    assert "all utts, noise 0.5, ordered" in (exp / "RESULTS.md").read_text()
+    assert "square_root" in (exp / "fl_all_noise_0.5_ordered_privacy.json").read_text()
     entries = Ledger(work / "privacy/ledger.json").entries()
     assert [entry.spending.sampling.split()[0] for entry in entries] == ["Poisson,", "each"]
     assert {entry.spending.data for entry in entries} == {"mini/adapt/devices"}

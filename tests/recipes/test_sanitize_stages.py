@@ -1,6 +1,4 @@
-"""Tagging, sanitizing and its report as stages: what is spent when, and what a lineage says of each
-file.
-"""
+"""Tagging, sanitizing and its report as stages: what is spent, and the lineage of each file."""
 
 from __future__ import annotations
 
@@ -16,64 +14,19 @@ from tests.support.stage_tools import Tree
 def recipe(path: Path) -> Tree:
     """corpus -> tagged -> sanitized -> what is made of it, and the owner's report."""
     tree = Tree(path)
-    tree.write(
-        "corpus.txt", "".join(f"Ask Ann or Bob in Bath about number {n} .\n" for n in range(200))
-    )
-    for name, names in (("per", "Ann\nBob\nEve\nLee\n"), ("loc", "Bath\nRome\n")):
-        tree.write(f"lists/{name}.txt", names)
-    tree.stage(
-        *(
-            1,
-            "tag",
-            "tag_entities",
-            "--in-text",
-            "corpus.txt",
-            "--out-text",
-            "data/tagged.jsonl.gz",
-        ),
-        *("--in-public-lists", "lists", "--config", str(section("tag_entities"))),
-        *("--set", "taggers=[gazetteer]"),
-    )
-    tree.stage(
-        *(2, "sanitize", "sanitize_text", "--in-private-text", "data/tagged.jsonl.gz"),
-        *(
-            "--in-public-lists",
-            "lists",
-            "--out-dir",
-            "exp/sanitized",
-            "--out-privacy",
-            "exp/privacy.json",
-        ),
-        *(
-            "--ledger",
-            "privacy/ledger.json",
-            "--config",
-            str(section("sanitize")),
-            "--set",
-            "data=toy/train",
-        ),
-    )
-    tree.stage(
-        3,
-        "model",
-        "--in-text",
-        "exp/sanitized",
-        "--out-model",
-        "exp/model.txt",
-        "--set",
-        "folder=1",
-    )
-    tree.stage(
-        *(4, "report", "report_entities", "--in-text", "data/tagged.jsonl.gz"),
-        *(
-            "--in-sanitized",
-            "exp/sanitized",
-            "--in-privacy",
-            "exp/privacy.json",
-            "--out-report",
-            "exp/r.json",
-        ),
-    )
+    lines = [f"Ask Ann or Bob in Bath about number {n} .\n" for n in range(200)]
+    tree.write("corpus.txt", "".join(lines))
+    tree.write("lists/per.txt", "Ann\nBob\nEve\nLee\n")
+    tree.write("lists/loc.txt", "Bath\nRome\n")
+    tag, sanitize = (f"--config {section(name)} --set" for name in ("tag_entities", "sanitize"))
+    tag = f"tag_entities --in-text corpus.txt --in-public-lists lists {tag} taggers=[gazetteer]"
+    tree.stage(1, "tag", f"{tag} --out-text data/tagged.jsonl.gz")
+    sanitize = f"sanitize_text --in-private-text data/tagged.jsonl.gz {sanitize} data=toy/train"
+    sanitize += " --in-public-lists lists --ledger privacy/ledger.json"
+    tree.stage(2, "sanitize", f"{sanitize} --out-dir exp/sanitized --out-privacy exp/privacy.json")
+    tree.stage(3, "model", "--in-text exp/sanitized --out-model exp/model.txt --set folder=1")
+    report = "report_entities --in-text data/tagged.jsonl.gz --in-sanitized exp/sanitized"
+    tree.stage(4, "report", f"{report} --in-privacy exp/privacy.json --out-report exp/r.json")
     return tree
 
 

@@ -19,6 +19,8 @@ from tests.support.stage_tools import Tree, kill
 from tests.support.torchrun_stage import train
 
 DAEMONS = ("slurmctld", "slurmd", "munged")
+COPIES = 'exec ./copy "$@"\n'
+SLEEPS = "echo begun >> begun\nexec sleep 100\n"
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.skipif(
@@ -32,23 +34,26 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A cluster of this machine; SLURM_CONF points to it. Yields its folder."""
-    folder = Path(
-        "/run/privasr-slurm-" + str(os.getpid())
-    )  # short: munge's socket, and not world-writable
+    # Short, for munge's socket, and not world-writable.
+    folder = Path(f"/run/privasr-slurm-{os.getpid()}")
     folder.mkdir(mode=0o755)
     host = socket.gethostname().split(".")[0]
     (folder / "key").write_bytes(os.urandom(128))
     (folder / "key").chmod(0o400)
     ports = [_free_port() for _ in range(2)]
+    cores = os.cpu_count()
     (folder / "slurm.conf").write_text(
         f"ClusterName=test\nSlurmctldHost={host}(127.0.0.1)\nSlurmUser=root\nSlurmdUser=root\n"
-        f"SlurmctldPort={ports[0]}\nSlurmdPort={ports[1]}\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge\n"
+        f"SlurmctldPort={ports[0]}\nSlurmdPort={ports[1]}\n"
+        f"AuthType=auth/munge\nAuthInfo=socket={folder}/munge\n"
         f"CryptoType=crypto/munge\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool\n"
         f"SlurmctldPidFile={folder}/slurmctld.pid\nSlurmdPidFile={folder}/slurmd.pid\n"
-        "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\nMpiDefault=none\n"
-        "SchedulerType=sched/builtin\nSchedulerParameters=batch_sched_delay=0,sched_interval=1\n"
-        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nJobAcctGatherType=jobacct_gather/none\n"
-        f"NodeName={host} NodeAddr=127.0.0.1 CPUs={os.cpu_count()} State=UNKNOWN\n"
+        "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\n"
+        "MpiDefault=none\nSchedulerType=sched/builtin\n"
+        "SchedulerParameters=batch_sched_delay=0,sched_interval=1\n"
+        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n"
+        "JobAcctGatherType=jobacct_gather/none\n"
+        f"NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} State=UNKNOWN\n"
         f"PartitionName=test Nodes={host} Default=YES MaxTime=INFINITE State=UP\n"
     )
     for name in ("state", "spool"):
@@ -56,18 +61,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     before = os.environ.copy()
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
     os.environ["PATH"] += ":/usr/sbin"
-    munged = [
-        "munged",
-        "--foreground",
-        "--force",
-        f"--socket={folder}/munge",
-        f"--key-file={folder}/key",
-    ]
-    munged += [
-        f"--pid-file={folder}/munged.pid",
-        f"--log-file={folder}/munged.log",
-        f"--seed-file={folder}/seed",
-    ]
+    files = {"socket": "munge", "key-file": "key", "pid-file": "munged.pid"}
+    files |= {"log-file": "munged.log", "seed-file": "seed"}
+    munged = ["munged", "--foreground", "--force"]
+    munged += [f"--{flag}={folder}/{name}" for flag, name in files.items()]
     daemons = []
     try:
         for command in (munged, ["slurmctld", "-D"], ["slurmd", "-D"]):
@@ -108,54 +105,26 @@ def _wait_until_idle(folder: Path) -> None:
 
 @pytest.fixture
 def tree(cluster: Path, tmp_path: Path) -> Tree:
-    """A work folder with an array of four jobs, the third of which fails, and a single stage after
-    it.
-    """
-    made = Tree(tmp_path / "work folder")
-    made.write(
-        "sometimes",
-        '#!/usr/bin/env bash\n[[ $4 != */3 ]] || { echo bad shard; exit 4; }\nexec ./copy "$@"\n',
-    )
-    (made.path / "sometimes").chmod(0o755)
+    """An array of four jobs, the third of which fails, and a single stage after it."""
+    work = Tree(tmp_path / "work folder")
+    work.program("sometimes", f"[[ $4 != */3 ]] || {{ echo bad shard; exit 4; }}\n{COPIES}")
     for job in (1, 2, 3, 4):
-        made.write(f"shards/{job}", f"shard {job}\n")
-    made.stage(
-        *(
-            6,
-            "decode",
-            "JOB=1:4",
-            "--cmd",
-            "slurm --time 5",
-            "./sometimes",
-            "--out-hyps",
-            "exp/decode/JOB.txt",
-        ),
-        *("--in-shard", "shards/JOB", "--set", "value=JOB"),
-    )
-    made.stage(
-        7,
-        "score",
-        "--cmd",
-        "slurm",
-        "./copy",
-        "--in-hyps",
-        "exp/decode",
-        "--out-score",
-        "exp/score",
-    )
-    return made
+        work.write(f"shards/{job}", f"shard {job}\n")
+    array = "JOB=1:4 --cmd 'slurm --time 5' ./sometimes --out-hyps exp/decode/JOB.txt"
+    work.stage(6, "decode", f"{array} --in-shard shards/JOB --set value=JOB")
+    work.stage(7, "score", "--cmd slurm ./copy --in-hyps exp/decode --out-score exp/score")
+    return work
 
 
 def test_an_array_with_a_failing_task(tree: Tree) -> None:
-    said = tree.run(code=2)
-    assert "job 3 of 4 failed (exit code 4)" in said
-    assert "bad shard" in said
-    assert "exp/log/decode.JOB.txt/3.log" in said
+    text = tree.run(code=2)
+    assert "job 3 of 4 failed (exit code 4)" in text and "bad shard" in text
+    assert "exp/log/decode.JOB.txt/3.log" in text
     assert sorted(tree.ran()) == [f"exp/decode/{job}.txt" for job in (1, 2, 4)]
     assert "# ended with code 0" in tree.read("exp/log/decode.JOB.txt/2.log")
-    tree.write("sometimes", '#!/usr/bin/env bash\nexec ./copy "$@"\n')
-    said = tree.run()
-    assert "1 of 4 jobs" in said
+    tree.program("sometimes", COPIES)
+    text = tree.run()
+    assert "1 of 4 jobs" in text
     assert tree.ran() == ["exp/decode/3.txt", "exp/score"]
     assert tree.read("exp/score").count("shard") == 4
     assert tree.run().count("up to date") == 2
@@ -163,20 +132,26 @@ def test_an_array_with_a_failing_task(tree: Tree) -> None:
 
 def test_options_that_slurm_refuses(tree: Tree) -> None:
     tree.stages[0][4] = "slurm --partition nowhere"
-    said = tree.run(code=2)
-    assert "nowhere" in said or "partition" in said
-    assert "way out: correct --cmd" in said
+    text = tree.run(code=2)
+    assert "nowhere" in text or "partition" in text
+    assert "way out: correct --cmd" in text
+
+
+def _begun(tree: Tree) -> subprocess.Popen:
+    """A run whose array has begun to sleep."""
+    tree.program("sometimes", SLEEPS)
+    process = tree.start("--stop-stage", "6")
+    deadline = time.monotonic() + 90
+    while not (tree.path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return process
 
 
 def test_jobs_of_a_killed_run_are_cancelled(tree: Tree) -> None:
-    tree.write("sometimes", "#!/usr/bin/env bash\necho begun >> begun\nexec sleep 100\n")
-    process = tree.start("--stop-stage", "6")
-    deadline = time.monotonic() + 30
-    while not (tree.path / "begun").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    process = _begun(tree)
     kill(process)
     assert _queue() != ""
-    tree.write("sometimes", '#!/usr/bin/env bash\nexec ./copy "$@"\n')
+    tree.program("sometimes", COPIES)
     began = time.monotonic()
     assert "cancelling the Slurm jobs" in tree.run("--stop-stage", "6")
     assert time.monotonic() - began < 60
@@ -184,11 +159,7 @@ def test_jobs_of_a_killed_run_are_cancelled(tree: Tree) -> None:
 
 
 def test_an_interrupted_run_cancels_its_jobs(tree: Tree) -> None:
-    tree.write("sometimes", "#!/usr/bin/env bash\necho begun >> begun\nexec sleep 100\n")
-    process = tree.start("--stop-stage", "6")
-    deadline = time.monotonic() + 90
-    while not (tree.path / "begun").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    process = _begun(tree)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=90)
     assert process.returncode == 130
@@ -199,13 +170,11 @@ def test_an_interrupted_run_cancels_its_jobs(tree: Tree) -> None:
 
 
 def _queue() -> str:
-    return subprocess.run(
-        ["squeue", "-h"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    done = subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def test_a_training_by_torchrun_on_its_nodes(cluster: Path, folder: Path) -> None:
-    one = train(folder, "one", "local")
-    two = train(folder, "two", "slurm --nodes 1 torchrun --nproc_per_node 2")
-    for name, value in one.items():
-        torch.testing.assert_close(two[name], value, atol=1e-6, rtol=0)
+    alone = train(folder, "one", "local")
+    shared = train(folder, "two", "slurm --nodes 1 torchrun --nproc_per_node 2")
+    torch.testing.assert_close(shared, alone, atol=1e-6, rtol=0)

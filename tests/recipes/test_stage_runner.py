@@ -1,4 +1,4 @@
-"""The situations of docs/design.md: what the stage runner runs, leaves, refuses and says."""
+"""The situations of docs/design.md: what the stage runner runs, leaves and refuses."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import pytest
 from tests.support.stage_tools import Tree, chain, environment
 
 ALL = ["data/d.txt", "data/feats", "exp/m/am", "exp/m/RESULTS.md"]
+TAKEN = ["data/feats", "./data//feats/", "data/feats/inside", "data"]
+OUTSIDE = ["/tmp/elsewhere", "../elsewhere", "."]
 
 
 @pytest.fixture
@@ -41,15 +43,13 @@ def test_a_config_edited_reruns_what_depends_on_it(chained: Tree) -> None:
     chained.write("model.yaml", "lr: 2\n")
     assert "model.yaml changed" in chained.run()
     assert chained.ran() == ALL[2:]
-    assert "lr: 2" in chained.read("exp/m/am/first") and "lr: 1" not in chained.read(
-        "exp/m/am/first"
-    )
+    text = chained.read("exp/m/am/first")
+    assert "lr: 2" in text and "lr: 1" not in text
 
 
 def test_an_input_edited_with_the_same_size_and_time(chained: Tree) -> None:
     time.sleep(1.1)  # let the hash be remembered
     chained.run()
-    stat = (chained.path / "corpus.txt").stat()
     chained.write("corpus.txt", "sword\n")
     chained.run()
     assert chained.ran() == ALL
@@ -72,8 +72,8 @@ def test_content_counts_not_time(chained: Tree) -> None:
 
 def test_early_end_when_an_output_comes_out_the_same(tree: Tree) -> None:
     tree.write("a", "a")
-    tree.stage(0, "one", "--in-a", "a", "--out-b", "data/b", "--set", "value=1")
-    tree.stage(1, "two", "--in-b", "data/b", "--out-c", "data/c")
+    tree.stage(0, "one", "--in-a a --out-b data/b --set value=1")
+    tree.stage(1, "two", "--in-b data/b --out-c data/c")
     tree.run()
     tree.stages[0][-1] = "value=1 "
     tree.ran()
@@ -86,16 +86,15 @@ def test_early_end_when_an_output_comes_out_the_same(tree: Tree) -> None:
 def test_later_stages_refused_after_an_edit(chained: Tree) -> None:
     before = chained.contents()
     chained.write("model.yaml", "lr: 2\n")
-    said = chained.run("--stage", "3", code=2)
-    assert "stage 2 (model)" in said and "model.yaml changed" in said and "--stage 2" in said
+    text = chained.run("--stage", "3", code=2)
+    assert "stage 2 (model)" in text and "model.yaml changed" in text and "--stage 2" in text
     assert chained.ran() == [] and chained.contents() == before
 
 
 def test_an_edit_that_the_asked_stage_does_not_depend_on(chained: Tree) -> None:
     chained.write("other.yaml", "x: 1\n")
-    chained.stages.insert(
-        2, ["1", "other", "./copy", "--config", "other.yaml", "--out-x", "exp/other"]
-    )
+    other = "1 other ./copy --config other.yaml --out-x exp/other"
+    chained.stages.insert(2, other.split())
     chained.run("--stage", "1", "--stop-stage", "1")
     chained.write("other.yaml", "x: 2\n")
     chained.ran()
@@ -104,8 +103,8 @@ def test_an_edit_that_the_asked_stage_does_not_depend_on(chained: Tree) -> None:
 
 def test_an_edited_output_is_refused_and_made_again(chained: Tree) -> None:
     chained.write("data/feats/content", "damaged\n")
-    said = chained.run("--stage", "2", code=2)
-    assert "data/feats was changed after it was written" in said and "--stage 1" in said
+    text = chained.run("--stage", "2", code=2)
+    assert "data/feats was changed after it was written" in text and "--stage 1" in text
     chained.run()
     assert chained.ran() == ["data/feats"]
     assert "words" in chained.read("data/feats/content")
@@ -113,15 +112,13 @@ def test_an_edited_output_is_refused_and_made_again(chained: Tree) -> None:
 
 def test_from_the_middle_on_an_empty_tree(tree: Tree) -> None:
     chain(tree)
-    said = tree.run("--stage", "3", code=2)
-    assert (
-        "stage 3 (table): expected exp/m/am, which stage 2 (model) writes, found nothing there"
-        in said
-    )
-    assert "--stage 0" in said  # the first that has not run
+    text = tree.run("--stage", "3", code=2)
+    expected = "stage 3 (table): expected exp/m/am, which stage 2 (model) writes"
+    assert f"{expected}, found nothing there" in text
+    assert "--stage 0" in text  # the first that has not run
     tree.run("--stop-stage", "1")
-    said = tree.run("--stage", "3", code=2)
-    assert "run from there: --stage 2" in said
+    text = tree.run("--stage", "3", code=2)
+    assert "run from there: --stage 2" in text
 
 
 def test_another_value_of_a_choice_keeps_what_is_shared(chained: Tree) -> None:
@@ -149,80 +146,53 @@ def test_another_clone_of_the_tree_is_up_to_date(chained: Tree, tmp_path: Path) 
     assert chained.run().count("up to date") == 4
 
 
+LAST = "4 last --in-x data/d.txt --out-y"
+
+
 @pytest.mark.parametrize("dry_run", ["true", "false"])
-class TestWiring:
+@pytest.mark.parametrize(
+    ("stages", "parts"),
+    [
+        (["4 last --in-x exp/m/none --out-y exp/y"], ["exp/m/none", "no earlier stage writes"]),
+        (["4 last --raw-corpus /no/such --out-y data/y"], ["/no/such", "nothing", "--corpus-dir"]),
+        *(([f"{LAST} {path}"], ["stage 4 (last)", "outputs of its own"]) for path in TAKEN),
+        ([f"{LAST} exp/y --out-z exp/y/z"], ["stage 4 (last)", "exp/y/z"]),
+        *(([f"{LAST} {path}"], ["inside the work folder"]) for path in OUTSIDE),
+        (
+            ["4 early --in-x exp/late --out-y exp/early", "5 late --in-x copy --out-y exp/late"],
+            ["stage 4 (early)", "the later stage 5 (late)"],
+        ),
+        (["4 loop --in-x exp/y --out-y exp/y"], ["which itself writes"]),
+        (["4 verb scores --in-x copy --out-y exp/y"], ["scores", "did you mean lm_scores?"]),
+        (["4 last --config none.yaml --out-y exp/y"], ["stage 4 (last)", "none.yaml"]),
+    ],
+)
+def test_wrong_wiring(tree: Tree, dry_run: str, stages: list[str], parts: list[str]) -> None:
     """Found before anything runs, and by --dry-run."""
-
-    def refused(self, tree: Tree, dry_run: str, *parts: str) -> None:
-        said = tree.run("--dry-run", dry_run, code=2)
-        for part in parts:
-            assert part in said
-        assert "way out:" in said
-        assert (
-            tree.ran() == []
-            and not (tree.path / "data").exists()
-            and not (tree.path / "exp").exists()
-        )
-
-    def test_input_without_writer(self, tree: Tree, dry_run: str) -> None:
-        chain(tree).stage(4, "last", "--in-x", "exp/m/none", "--out-y", "exp/y")
-        self.refused(tree, dry_run, "stage 4 (last)", "exp/m/none", "no earlier stage writes")
-
-    def test_missing_corpus(self, tree: Tree, dry_run: str) -> None:
-        tree.stage(0, "data", "--raw-corpus", "/no/such/corpus", "--out-y", "data/y")
-        self.refused(tree, dry_run, "/no/such/corpus", "nothing there", "--corpus-dir")
-
-    def test_missing_config(self, tree: Tree, dry_run: str) -> None:
-        chain(tree)
-        (tree.path / "model.yaml").unlink()
-        self.refused(tree, dry_run, "stage 2 (model)", "model.yaml")
-
-    @pytest.mark.parametrize("path", ["data/feats", "./data//feats/", "data/feats/inside", "data"])
-    def test_two_writers(self, tree: Tree, dry_run: str, path: str) -> None:
-        chain(tree).stage(4, "last", "--in-x", "data/d.txt", "--out-y", path)
-        self.refused(tree, dry_run, "stage 4 (last)", "outputs of its own")
-
-    def test_one_stage_writes_one_path_twice(self, tree: Tree, dry_run: str) -> None:
-        chain(tree).stage(
-            4, "last", "--in-x", "data/d.txt", "--out-y", "exp/y", "--out-z", "exp/y/z"
-        )
-        self.refused(tree, dry_run, "stage 4 (last)", "exp/y/z")
-
-    @pytest.mark.parametrize("path", ["/tmp/elsewhere", "../elsewhere", "."])
-    def test_output_outside(self, tree: Tree, dry_run: str, path: str) -> None:
-        chain(tree).stage(4, "last", "--in-x", "data/d.txt", "--out-y", path)
-        self.refused(tree, dry_run, "inside the work folder")
-
-    def test_reads_what_a_later_stage_writes(self, tree: Tree, dry_run: str) -> None:
-        tree.stage(0, "early", "--in-x", "exp/late", "--out-y", "exp/early")
-        tree.stage(1, "late", "--in-x", "copy", "--out-y", "exp/late")
-        self.refused(tree, dry_run, "stage 0 (early)", "the later stage 1 (late)")
-
-    def test_reads_what_it_writes(self, tree: Tree, dry_run: str) -> None:
-        tree.stage(0, "loop", "--in-x", "exp", "--out-y", "exp/y")
-        self.refused(tree, dry_run, "which itself writes")
-
-    def test_unknown_verb(self, tree: Tree, dry_run: str) -> None:
-        tree.stage(0, "verb", "scores", "--in-x", "copy", "--out-y", "exp/y")
-        self.refused(tree, dry_run, "scores", "did you mean lm_scores?")
+    chain(tree)
+    for line in stages:
+        number, title, words = line.split(maxsplit=2)
+        tree.stage(int(number), title, words)
+    text = tree.run("--dry-run", dry_run, code=2)
+    assert all(part in text for part in (*parts, "way out:"))
+    assert tree.ran() == [] and tree.contents() == {}
 
 
 def test_dry_run_says_what_would_run_and_runs_nothing(chained: Tree) -> None:
     chained.write("model.yaml", "lr: 2\n")
-    said = chained.run("--dry-run", "true")
-    assert "reads  data/feats model.yaml" in said and "writes exp/m/am" in said
-    assert "runs: model.yaml changed" in said and "runs after stage 2 (model)" in said
-    assert said.count("up to date") == 2
+    text = chained.run("--dry-run", "true")
+    assert "reads  data/feats model.yaml" in text and "writes exp/m/am" in text
+    assert "runs: model.yaml changed" in text and "runs after stage 2 (model)" in text
+    assert text.count("up to date") == 2
     assert chained.ran() == []
 
 
 def test_a_failure_shows_the_log_and_keeps_the_rest(chained: Tree) -> None:
     before = chained.contents()
     chained.stages[3] += ["--set", "fail=1"]
-    said = chained.run(code=2)
-    assert (
-        "this went wrong" in said and "exp/m/log/RESULTS.md.log" in said and "exit code 3" in said
-    )
+    text = chained.run(code=2)
+    parts = ("this went wrong", "exp/m/log/RESULTS.md.log", "exit code 3")
+    assert all(part in text for part in parts)
     assert chained.contents() == before  # what was there before the failure
     log = chained.read("exp/m/log/RESULTS.md.log")
     assert "./copy --in-model exp/m/am" in log and "# ended with code 3 after" in log
@@ -231,14 +201,13 @@ def test_a_failure_shows_the_log_and_keeps_the_rest(chained: Tree) -> None:
 
 
 def test_a_verb_that_a_signal_has_killed(tree: Tree) -> None:
-    tree.write("die", "#!/usr/bin/env bash\nkill -KILL $$\n")
-    (tree.path / "die").chmod(0o755)
-    tree.stage(0, "short of memory", "./die", "--in-x", "copy", "--out-y", "data/y")
+    tree.program("die", "kill -KILL $$\n")
+    tree.stage(0, "short of memory", "./die --in-x copy --out-y data/y")
     assert "killed by signal 9 (Killed)" in tree.run(code=2)
 
 
 def test_ended_well_without_its_output(tree: Tree) -> None:
-    tree.stage(0, "nothing", "--in-x", "copy", "--out-y", "exp/y", "--set", "write_nothing=1")
+    tree.stage(0, "nothing", "--in-x copy --out-y exp/y --set write_nothing=1")
     assert "the output exp/y" in tree.run(code=2)
     tree.run(code=2)
 
@@ -289,9 +258,7 @@ def test_the_stamp_tells_how_it_was_made(chained: Tree) -> None:
 def test_raw_folders_are_unchanging_and_raw_files_are_not(tree: Tree) -> None:
     tree.write("corpus/a.txt", "a")
     tree.write("words.txt", "a")
-    tree.stage(
-        0, "data", "--raw-corpus", "corpus", "--raw-words", "words.txt", "--out-data", "data/d"
-    )
+    tree.stage(0, "data", "--raw-corpus corpus --raw-words words.txt --out-data data/d")
     tree.run()
     tree.write("corpus/a.txt", "b")
     tree.ran()
@@ -316,18 +283,15 @@ def test_two_runs_at_once(tree: Tree) -> None:
     assert "work folder" in second.stdout.readline()
     assert "waiting for another run" in second.stdout.readline()
     tree.write("go", "")
-    said, again = first.communicate()[0], second.communicate()[0]
-    assert first.returncode == second.returncode == 0, said + again
+    text, again = first.communicate()[0], second.communicate()[0]
+    assert first.returncode == second.returncode == 0, text + again
     assert again.count("up to date") == 4
     assert tree.ran() == ALL
 
 
 def test_children_hold_the_lock(tree: Tree) -> None:
-    tree.write(
-        "look", "#!/usr/bin/env bash\nls -l /proc/self/fd > data_fds; mkdir -p data; touch data/x\n"
-    )
-    (tree.path / "look").chmod(0o755)
-    tree.stage(0, "look", "./look", "--in-x", "copy", "--out-x", "data/x")
+    tree.program("look", "ls -l /proc/self/fd > data_fds; mkdir -p data; touch data/x\n")
+    tree.stage(0, "look", "./look --in-x copy --out-x data/x")
     tree.run()
     assert ".stages/lock.children" in tree.read("data_fds")
 
@@ -342,8 +306,7 @@ def test_a_read_only_work_folder(tree: Tree) -> None:
     done = subprocess.run(command, cwd=tree.path, env=environment(), capture_output=True, text=True)
     tree.path.chmod(0o755)
     assert done.returncode == 2, done.stderr
-    assert "Permission denied" in done.stderr
-    assert "way out:" in done.stderr
+    assert "Permission denied" in done.stderr and "way out:" in done.stderr
     assert not (tree.path / "data").exists()
 
 
@@ -351,16 +314,11 @@ def test_a_full_disk(chained: Tree) -> None:
     """No file may grow beyond a limit: the stage fails, and what was there stays."""
     before = chained.contents()
     chained.write("corpus.txt", "w" * 20_000 + "\n")
-    done = subprocess.run(
-        ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", *chained.command()],
-        cwd=chained.path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+    command = ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", *chained.command()]
+    shared = {"cwd": chained.path, "env": environment(), "capture_output": True, "text": True}
+    done = subprocess.run(command, **shared)
     assert done.returncode == 2, done.stderr
-    assert "stage 0 (data)" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "stage 0 (data)" in done.stderr and "Traceback" not in done.stderr
     assert chained.contents() == before
 
 

@@ -12,39 +12,27 @@ from tests.support.stage_tools import Tree
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     """Four jobs that read shards, and a stage that reads all that they write."""
-    made = Tree(tmp_path / "work")
-    array(made, 4)
-    return made
+    work = Tree(tmp_path / "work")
+    array(work, 4)
+    return work
 
 
-def array(tree: Tree, count: int, *words: str) -> None:
+def array(tree: Tree, count: int) -> None:
     """Declare the array with ``count`` jobs, and its reader."""
     tree.stages.clear()
     for job in range(1, count + 1):
         if not (tree.path / f"shards/{job}").exists():
             tree.write(f"shards/{job}", f"shard {job}\n")
-    tree.stage(
-        *(
-            6,
-            "decode",
-            f"JOB=1:{count}",
-            "--in-shard",
-            "shards/JOB",
-            "--out-hyps",
-            "exp/decode/JOB.txt",
-        ),
-        *("--set", "value=JOB", *words),
-    )
-    tree.stage(7, "score", "--in-hyps", "exp/decode", "--out-score", "exp/score")
+    decode = "--in-shard shards/JOB --out-hyps exp/decode/JOB.txt --set value=JOB"
+    tree.stage(6, "decode", f"JOB=1:{count} {decode}")
+    tree.stage(7, "score", "--in-hyps exp/decode --out-score exp/score")
 
 
 def test_every_job_runs_once_and_is_kept(tree: Tree) -> None:
     tree.run("--nj", "2")
     assert sorted(tree.ran()) == [*(f"exp/decode/{job}.txt" for job in (1, 2, 3, 4)), "exp/score"]
     assert tree.read("exp/decode/3.txt") == "shard 3\nvalue=3\n"
-    assert (
-        tree.read("exp/score").count("shard") == 4
-    )  # neither stamps nor logs are read with the folder
+    assert tree.read("exp/score").count("shard") == 4  # no stamp or log is read with the folder
     assert "threads 1" in tree.read("exp/log/decode.JOB.txt/2.log")
     assert tree.run().count("up to date") == 2
 
@@ -59,19 +47,14 @@ def test_only_stale_jobs_run(tree: Tree) -> None:
 
 
 def test_failed_jobs_are_named_and_the_others_kept(tree: Tree) -> None:
-    tree.write(
-        "sometimes",
-        "#!/usr/bin/env bash\n[[ $2 != */3 && $2 != */1 ]] || { echo bad shard; exit 4; }\n"
-        'exec ./copy "$@"\n',
-    )
-    (tree.path / "sometimes").chmod(0o755)
-    tree.stages[0].insert(3, "./sometimes")
-    tree.stages[0].pop(4)
-    said = tree.run("--nj", "2", code=2)
-    assert "jobs 1, 3 of 4 failed (exit code 4)" in said and "bad shard" in said
-    assert "exp/log/decode.JOB.txt/1.log, exp/log/decode.JOB.txt/3.log" in said
+    fails = "[[ $2 != */3 && $2 != */1 ]] || { echo bad shard; exit 4; }\n"
+    tree.program("sometimes", fails + 'exec ./copy "$@"\n')
+    tree.stages[0][3] = "./sometimes"
+    text = tree.run("--nj", "2", code=2)
+    assert "jobs 1, 3 of 4 failed (exit code 4)" in text and "bad shard" in text
+    assert "exp/log/decode.JOB.txt/1.log, exp/log/decode.JOB.txt/3.log" in text
     assert sorted(tree.ran()) == ["exp/decode/2.txt", "exp/decode/4.txt"]
-    tree.write("sometimes", '#!/usr/bin/env bash\nexec ./copy "$@"\n')
+    tree.program("sometimes", 'exec ./copy "$@"\n')
     tree.run()
     assert sorted(tree.ran()) == ["exp/decode/1.txt", "exp/decode/3.txt", "exp/score"]
 
@@ -89,13 +72,8 @@ def test_a_smaller_array_leaves_nothing_of_the_larger(tree: Tree) -> None:
 
 
 def test_at_most_nj_at_once(tree: Tree) -> None:
-    tree.write(
-        "count",
-        '#!/usr/bin/env bash\nmkdir -p busy; touch "busy/$2x$$" 2>/dev/null || { mkdir -p'
-        ' busy/shards; touch "busy/$2x$$"; }\nls busy/shards | wc -l >> most; sleep 0.15; rm'
-        ' "busy/$2x$$"; exec ./copy "$@"\n',
-    )
-    (tree.path / "count").chmod(0o755)
+    busy = 'mkdir -p busy/shards\ntouch "busy/$2x$$"\nls busy/shards | wc -l >> most\n'
+    tree.program("count", busy + 'sleep 0.15\nrm "busy/$2x$$"\nexec ./copy "$@"\n')
     tree.stages[0][3] = "./count"
     tree.run("--nj", "2")
     assert max(int(line) for line in tree.read("most").split()) == 2

@@ -1,4 +1,4 @@
-"""What a run shows: plain lines, and on a terminal one that is written over."""
+"""The output of a run: plain lines and, on a terminal, a live line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.support.stage_tools import Tree, chain, environment
 
 #: Is in the second of four epochs for a moment.
-REPORTS = r"""#!/usr/bin/env bash
+REPORTS = r"""
 report() { echo "$1" > "$PRIVASR_PROGRESS.new"; mv "$PRIVASR_PROGRESS.new" "$PRIVASR_PROGRESS"; }
 now=$(cut -d ' ' -f 1 /proc/uptime)
 times='"begun": ['$now', 1.0], "written": '$now
@@ -26,8 +26,7 @@ exec ./copy "$@"
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path / "work")
-    tree.write("reports", REPORTS)
-    (tree.path / "reports").chmod(0o755)
+    tree.program("reports", REPORTS)
     return chain(tree)
 
 
@@ -91,28 +90,17 @@ def test_the_live_line_shows_what_a_command_reports(tree: Tree) -> None:
 
 
 def test_the_live_line_counts_jobs_and_shows_the_log(tree: Tree) -> None:
-    tree.write("says", '#!/usr/bin/env bash\necho begun\nsleep 1.3\nexec ./copy "$@"\n')
-    (tree.path / "says").chmod(0o755)
-    tree.stage(
-        4,
-        "parts",
-        "JOB=1:3",
-        "--in-x",
-        "corpus.txt",
-        "--out-y",
-        "exp/p/JOB",
-        "--set",
-        "pause_after=1.3",
-    )
-    tree.stage(5, "says", "./says", "--in-x", "corpus.txt", "--out-y", "exp/s")
+    tree.program("says", 'echo begun\nsleep 1.3\nexec ./copy "$@"\n')
+    parts = "JOB=1:3 --in-x corpus.txt --out-y exp/p/JOB --set pause_after=1.3"
+    tree.stage(4, "parts", parts)
+    tree.stage(5, "says", "./says --in-x corpus.txt --out-y exp/s")
     text = on_terminal(tree)
     assert "[5/6] parts | 1/3 jobs | ETA " in text
     assert re.search(r"\[6/6\] says \| \d+ s \| begun", text)
 
 
 def test_an_error_stands_on_a_line_of_its_own(tree: Tree) -> None:
-    tree.write("fails", "#!/usr/bin/env bash\nsleep 1\necho wrong\nexit 3\n")
-    (tree.path / "fails").chmod(0o755)
+    tree.program("fails", "sleep 1\necho wrong\nexit 3\n")
     tree.stages[2][2] = "./fails"
     lines = lasting(on_terminal(tree))
     assert "wrong" in lines

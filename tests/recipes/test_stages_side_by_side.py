@@ -1,7 +1,6 @@
-"""``--side-by-side``: what of a stage number runs at once, what waits, and what a failure leaves.
+"""``--side-by-side``: stages of one number that run at once, that wait, and that fail.
 
-Which of two stages that run at once begins or ends first is not defined: where an order is needed,
-one waits for a file of the other's (``gate``), or only the order that is promised is asked for.
+The order of stages that run at once is not defined: ``gate`` lets one wait for the other's file.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def add(tree: Tree, number: int, name: str, *words: str, reads: str = "corpus.txt") -> None:
-    tree.stage(number, name, "--in-data", reads, "--out-data", f"exp/{name}", *words)
+    tree.stage(number, name, f"--in-data {reads} --out-data exp/{name}", *words)
 
 
 def test_stages_of_a_number_that_do_not_need_each_other_run_at_once(tree: Tree) -> None:
@@ -58,17 +57,8 @@ def test_one_at_a_time_by_default(tree: Tree) -> None:
 
 def test_no_more_processes_than_jobs(tree: Tree) -> None:
     for name in "abc":
-        tree.stage(
-            1,
-            name,
-            "JOB=1:3",
-            "--in-data",
-            "corpus.txt",
-            "--out-data",
-            f"exp/{name}/JOB",
-            "--set",
-            "pause_after=0.3",
-        )
+        words = f"--in-data corpus.txt --out-data exp/{name}/JOB --set pause_after=0.3"
+        tree.stage(1, name, f"JOB=1:3 {words}")
     process = tree.start("--nj", "2", "--side-by-side", "3")
     most = 0
     while process.poll() is None:
@@ -79,9 +69,8 @@ def test_no_more_processes_than_jobs(tree: Tree) -> None:
 
 def test_a_failure_lets_the_others_end_and_nothing_begin(tree: Tree) -> None:
     add(tree, 1, "bad", "--set", "fail=1")
-    add(
-        tree, 1, "good", "--set", "gate=exp/.12345678.tmp.bad", "pause_after=1"
-    )  # ends behind the other
+    gate = "gate=exp/.12345678.tmp.bad"  # it ends after the other
+    add(tree, 1, "good", "--set", gate, "pause_after=1")
     add(tree, 1, "third")
     add(tree, 2, "later")
     text = tree.run(*TWO, code=2)
@@ -114,9 +103,8 @@ def test_threads_are_shared(tree: Tree) -> None:
     add(tree, 1, "b")
     tree.run("--nj", "4", "--side-by-side", "2")
     log = tree.read("exp/log/a.log")
-    assert (
-        "--num-jobs 2" in log and "threads 2" in log and "threads 2" in tree.read("exp/log/b.log")
-    )
+    assert "--num-jobs 2" in log and "threads 2" in log
+    assert "threads 2" in tree.read("exp/log/b.log")
     tree.run("--nj", "4", "--force", "true")
     log = tree.read("exp/log/a.log")
     assert "--num-jobs 4" in log and "threads unset" in log

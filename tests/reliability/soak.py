@@ -1,23 +1,19 @@
-"""Run a recipe again and again while it is disturbed, and compare with what an undisturbed run
-gives.
+"""Run a recipe again and again under disturbances, and compare with an undisturbed run.
 
     python tests/reliability/soak.py --minutes 30
 
-Each round takes a copy of a finished work folder of ``./run.sh mini ctc --size tiny``, makes stages
-from a random one on anew under one disturbance, and then lets a last run bring everything up to
-date:
+Each round copies a finished work folder of ``./run.sh mini ctc --preset tiny``, makes stages from a
+random one on anew under one disturbance, and then brings everything up to date:
 
-    kill    SIGKILL at random moments, to all processes or to the shell alone, up to three times
-    disk    a file system with little room (where one may be mounted), or a limit on the size of
-    files twice   two runs in the folder at once; the second waits, or is refused
-    clock   times of change of inputs, outputs, stamps and the runner's cache that lie years back or
-    ahead flip    a flipped byte in an output, its size and times as they were; the last run has
-    --verify true
+    kill    up to three SIGKILLs at random moments, to all processes or to the shell alone
+    disk    a file system with little room (if it may be mounted), or a limit on the size of files
+    twice   two runs in the folder at once; the second waits, or is refused
+    clock   times of change of files that lie years back or ahead
+    flip    a flipped byte in an output of the same size and times; the last run has --verify true
 
-A round is well when no run has shown a traceback, each has ended well or been refused with exit
-code 2, and all results are those of the undisturbed run, byte by byte. The seed is printed:
-``--seed`` repeats a soak as far as time lets it. The script ends with 1 where a round was not well;
-its folder is then kept.
+A round is well if no run shows a traceback, each ends well or is refused with exit code 2, and all
+results are those of the undisturbed run, byte by byte. ``--seed`` repeats a soak as far as time
+lets it. The exit code is 1 where a round was not well; its folder is then kept.
 """
 
 from __future__ import annotations
@@ -46,12 +42,7 @@ _TAIL = 1500
 
 
 class Soak:
-    """One work folder after the other, and what happened in them.
-
-    Attributes:
-        counts: rounds, runs, kills, refusals, ... by name.
-        problems: what was not well, in words.
-    """
+    """One work folder after the other, with counts of events, and problems in words."""
 
     def __init__(self, reference: Path, folder: Path, rng: random.Random, seconds: float) -> None:
         self.reference, self.folder, self.rng, self.seconds = reference, folder, rng, seconds
@@ -68,8 +59,9 @@ class Soak:
             code = self.ended(name, run(work, *options))
             if code != 0:
                 self.problems.append(f"{name}: the last run ended with {code}")
-            for path in sorted(self.expected.keys() | (found := results(work)).keys()):
-                if self.expected.get(path) != found.get(path):
+            outputs = results(work)
+            for path in sorted(self.expected.keys() | outputs.keys()):
+                if self.expected.get(path) != outputs.get(path):
                     self.counts["differences"] += 1
                     self.problems.append(f"{name}: {path} is another")
             if len(self.problems) > before:
@@ -79,9 +71,7 @@ class Soak:
 
     @contextmanager
     def work_folder(self, name: str) -> Iterator[Path]:
-        """A copy of the finished folder; ``disk`` has a file system of its own where it may be
-        mounted.
-        """
+        """A copy of the finished folder; of ``disk`` maybe on a file system of its own."""
         work = Path(tempfile.mkdtemp(dir=self.folder, prefix=f"{name}_"))
         mounted = name == "disk" and mount(work, size_of(self.reference) * 4)
         self.counts["mounted"] += mounted
@@ -135,9 +125,8 @@ def disk(soak: Soak, work: Path) -> list[str]:
         room = size_of(work) + soak.rng.choice((4_096, 100_000, 1_000_000))
         subprocess.run(["mount", "-o", f"remount,size={room}", work], check=True)
         code = soak.ended("disk", run(work, *soak.forced()))
-        subprocess.run(
-            ["mount", "-o", f"remount,size={size_of(soak.reference) * 4}", work], check=True
-        )
+        whole = size_of(soak.reference) * 4
+        subprocess.run(["mount", "-o", f"remount,size={whole}", work], check=True)
     else:
         limit = soak.rng.choice((100, 4_096, 20_000, 100_000, 1_000_000))
         code = soak.ended("disk", run(work, *soak.forced(), file_size=limit))
@@ -183,37 +172,23 @@ DISTURBANCES = {"kill": kill, "disk": disk, "twice": twice, "clock": clock, "fli
 
 
 def run(work: Path, *options: str, file_size: int | None = None) -> subprocess.Popen[str]:
-    """Begin ``./run.sh mini ctc --size tiny`` in a folder, at the head of its own process group."""
+    """Begin ``./run.sh mini ctc --preset tiny``, at the head of its own process group."""
 
     def limit() -> None:
         if file_size is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 
     log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-    process = _Logged(
-        [
-            str(ROOT / "run.sh"),
-            "mini",
-            "ctc",
-            "--preset",
-            "tiny",
-            "--work-dir",
-            str(work),
-            *options,
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        preexec_fn=limit,
-    )
+    tiny = ("mini", "ctc", "--preset", "tiny", "--work-dir", str(work), *options)
+    streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
+    session = {"start_new_session": True, "preexec_fn": limit}
+    process = _Logged([str(ROOT / "run.sh"), *tiny], text=True, **streams, **session)
     process.log = log
     return process
 
 
 class _Logged(subprocess.Popen):
-    """Its output goes to a file: what outlives a killed shell must not keep a pipe open."""
+    """Its output goes to a file: children of a killed shell would keep a pipe open."""
 
     log: object
 
@@ -230,8 +205,7 @@ def results(work: Path) -> dict[str, bytes]:
     return {
         str(name): path.read_bytes()
         for name, path in named.items()
-        if "log" not in name.parts
-        and not any(part.startswith(".") or part in _TIMED for part in name.parts)
+        if not any(part.startswith(".") or part in ("log", *_TIMED) for part in name.parts)
     }
 
 
@@ -283,10 +257,8 @@ def main() -> None:
         name = names.pop()
         started = time.monotonic()
         soak.round(name, DISTURBANCES[name])
-        print(
-            f"{name}: {time.monotonic() - started:.0f} s, {dict(sorted(soak.counts.items()))}",
-            flush=True,
-        )
+        counts = dict(sorted(soak.counts.items()))
+        print(f"{name}: {time.monotonic() - started:.0f} s, {counts}", flush=True)
     print(f"{(time.monotonic() - end) / 60 + args.minutes:.1f} minutes")
     for name, count in sorted(soak.counts.items()):
         print(f"{name:30} {count}")

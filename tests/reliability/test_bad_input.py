@@ -1,6 +1,4 @@
-"""What a user can get wrong: one message (place, expected, found, way out), no success, nothing
-lost.
-"""
+"""A user's errors give one message (place, expected, found, way out), and nothing is lost."""
 
 from __future__ import annotations
 
@@ -31,25 +29,18 @@ def corpus(sound: Path, tmp_path: Path) -> Path:
 
 
 def one_message(output: str, *words: str) -> None:
-    """The output has exactly one error of ours about the matter, with all its parts, and no
-    traceback.
-    """
+    """The output has an error of ours with all its parts, and no traceback."""
     assert "Traceback" not in output, output
     for word in ("expected", "found", "way out", *words):
         assert word in output, (word, output)
 
 
+def stages(work: Path, last: int, *more: object) -> list[object]:
+    return ["--work-dir", work, "--stop-stage", str(last), "--preset", "tiny", *more]
+
+
 def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
-    done = run_recipe(
-        f"data:{corpus}",
-        "ctc",
-        "--work-dir",
-        tmp_path / "work",
-        "--stop-stage",
-        "1",
-        "--preset",
-        "tiny",
-    )
+    done = run_recipe(f"data:{corpus}", "ctc", *stages(tmp_path / "work", 1))
     assert done.returncode == 0, done.stdout
 
 
@@ -142,9 +133,7 @@ def test_damaged_corpus(kind: str, corpus: Path, sound: Path, tmp_path: Path) ->
     shutil.copytree(sound, tmp_path / "sound" / "corpus")
     place = DAMAGES[kind](corpus)
     damaged = contents(corpus)
-    done = run_recipe(
-        f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--preset", "tiny"
-    )
+    done = run_recipe(f"data:{corpus}", "ctc", *stages(work, 1))
     assert done.returncode == 2
     one_message(done.stdout, place)
     assert not (work / "data/manifests").exists()
@@ -153,16 +142,7 @@ def test_damaged_corpus(kind: str, corpus: Path, sound: Path, tmp_path: Path) ->
 
 def test_a_corpus_damaged_later_leaves_earlier_outputs(corpus: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    arguments = (
-        f"data:{corpus}",
-        "ctc",
-        "--work-dir",
-        work,
-        "--stop-stage",
-        "1",
-        "--preset",
-        "tiny",
-    )
+    arguments = (f"data:{corpus}", "ctc", *stages(work, 1))
     assert run_recipe(*arguments).returncode == 0
     before = contents(work / "data")
     truncate_audio(corpus)
@@ -177,18 +157,8 @@ def test_lexicon_without_the_words(corpus: Path, tmp_path: Path) -> None:
     (corpus / "conf/lang.yaml").write_text("g2p: none\ncmudict: none\n")
     lexicon = tmp_path / "lexicon.txt"
     lexicon.write_text("zebra Z IY B R AH\n")
-    done = run_recipe(
-        f"data:{corpus}",
-        "ctc",
-        "--work-dir",
-        tmp_path / "work",
-        "--lexicon",
-        lexicon,
-        "--stop-stage",
-        "2",
-        "--preset",
-        "tiny",
-    )
+    more = ("--lexicon", lexicon)
+    done = run_recipe(f"data:{corpus}", "ctc", *stages(tmp_path / "work", 2, *more))
     assert done.returncode == 2
     one_message(done.stdout, "lexicon")
     assert not (tmp_path / "work/data/lang_phone").exists()
@@ -217,10 +187,8 @@ def test_full_disk(stage: int, folder: str, copied: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
     before = contents(copied / folder)
-    done = run_recipe(
-        "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--force", "true", "--stage", str(stage),
-        "--stop-stage", str(stage), preexec_fn=small_files,
-    )  # fmt: skip
+    more = ("--force", "true", "--stage", str(stage))
+    done = run_recipe("mini", "ctc", *stages(copied, stage, *more), preexec_fn=small_files)
     assert done.returncode == 2, done.stdout
     one_message(done.stdout)
     assert contents(copied / folder) == before
@@ -233,23 +201,11 @@ def test_read_only_folder(copied: Path) -> None:
     before = contents(copied)
     for path in (copied, *copied.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    arguments = (
-        "mini",
-        "ctc",
-        "--preset",
-        "tiny",
-        "--work-dir",
-        copied,
-        "--stage",
-        "9",
-        "--force",
-        "true",
-    )
-    # Root may write anywhere, by a privilege that this process and its children are without.
-    without = (
-        ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
-    )
-    command = [*without, str(ROOT / "run.sh"), *map(str, arguments)]
+    # Root may write anywhere, by privileges that are taken from this process and its children.
+    privileges = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+    without = privileges if os.geteuid() == 0 else ()
+    recipe = "mini ctc --preset tiny --stage 9 --force true --work-dir"
+    command = [*without, str(ROOT / "run.sh"), *recipe.split(), str(copied)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for path in (copied, *copied.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)

@@ -1,13 +1,15 @@
-"""A flipped byte in each kind of output: found by ``--verify true``; without it, an error or no
-harm.
-"""
+"""A flipped byte in each kind of output: found by ``--verify true``, else an error or no harm."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,25 +57,32 @@ def flip(path: Path, rng: random.Random, *, silently: bool = True) -> None:
 
 def outputs(work: Path) -> dict[str, str]:
     """All outputs that stamps name, with their hashes."""
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for path in work.glob("**/.stages/**/*.json"):
-        found |= (
-            json.loads(path.read_text()).get("outputs", {}) if path.name != "hashes.json" else {}
-        )
-    return found
+        if path.name != "hashes.json":
+            hashes |= json.loads(path.read_text()).get("outputs", {})
+    return hashes
 
 
 def kinds(path: Path) -> list[Path]:
     """One file of each kind that an output holds: names without digits tell kinds apart."""
-    files = (
-        [path]
-        if path.is_file()
-        else sorted(p for p in path.rglob("*") if p.is_file() and p.stat().st_size)
-    )
-    by_kind = {
-        "".join(c for c in file.name if not c.isdigit())[:9] + file.suffix: file for file in files
-    }
-    return list(by_kind.values())
+    inside = sorted(p for p in path.rglob("*") if p.is_file() and p.stat().st_size)
+    files = [path] if path.is_file() else inside
+    return list({re.sub(r"\d", "", file.name)[:9] + file.suffix: file for file in files}.values())
+
+
+@contextmanager
+def flipped(path: Path, rng: random.Random) -> Iterator[None]:
+    """A bit of the file is another while the block lasts."""
+    whole, stat = path.read_bytes(), path.stat()
+    flip(path, rng)
+    yield
+    path.write_bytes(whole)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def run_tiny(work: Path, *words: str) -> Any:
+    return run_recipe("mini", "ctc", "--preset", "tiny", "--work-dir", work, *words)
 
 
 def test_every_kind_of_output_is_hashed(copied: Path) -> None:
@@ -83,62 +92,36 @@ def test_every_kind_of_output_is_hashed(copied: Path) -> None:
     assert len(named) >= 12 and sum(len(kinds(copied / output)) for output in named) > 40
     for output, digest in named.items():
         for file in kinds(copied / output):
-            whole, stat = file.read_bytes(), file.stat()
             assert HashCache(copied / "none", copied).digest(output) == digest
-            flip(file, rng)
-            assert HashCache(copied / "none", copied).digest(output) != digest, file
-            file.write_bytes(whole)
-            os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            with flipped(file, rng):
+                assert HashCache(copied / "none", copied).digest(output) != digest, file
 
 
 def test_verify_finds_it_in_every_kind_of_output(copied: Path) -> None:
     rng = random.Random(3)
     for output in outputs(copied):
-        files = kinds(copied / output)
-        if not files:  # a folder without plots
-            continue
-        file = files[0]
-        whole, stat = file.read_bytes(), file.stat()
-        flip(file, rng)
-        done = run_recipe(
-            "mini",
-            "ctc",
-            "--preset",
-            "tiny",
-            "--work-dir",
-            copied,
-            "--dry-run",
-            "true",
-            "--verify",
-            "true",
-        )
-        assert f"{output} was changed after it was written" in done.stdout, (file, done.stdout)
-        file.write_bytes(whole)
-        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        for file in kinds(copied / output)[:1]:  # none in a folder without plots
+            with flipped(file, rng):
+                done = run_tiny(copied, "--dry-run", "true", "--verify", "true")
+            assert f"{output} was changed after it was written" in done.stdout, (file, done.stdout)
 
 
 def test_a_flip_that_changes_the_time_of_the_file_needs_no_verify(copied: Path) -> None:
     rng = random.Random(4)
     named = f"{EXP}/weights.json"
     flip(copied / named, rng, silently=False)
-    done = run_recipe("mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--dry-run", "true")
+    done = run_tiny(copied, "--dry-run", "true")
     assert f"{named} was changed after it was written" in done.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READ_BY)
 def test_who_reads_it_unseen_has_a_clear_error_or_none(name: str, copied: Path) -> None:
-    """Whoever reads a flipped byte that nobody has looked for: no traceback, and earlier outputs
-    stay.
-    """
     rng = random.Random(name)
     flip(copied / name, rng)
     before = contents(copied)
     stage = str(READ_BY[name])
-    done = run_recipe(
-        "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--force", "true", "--stage", stage,
-        "--stop-stage", stage,
-    )  # fmt: skip
+    done = run_tiny(copied, "--force", "true", "--stage", stage, "--stop-stage", stage)
     assert "Traceback" not in done.stdout, done.stdout
     assert done.returncode in (0, 2), done.stdout
     if done.returncode == 2:
@@ -146,23 +129,16 @@ def test_who_reads_it_unseen_has_a_clear_error_or_none(name: str, copied: Path) 
         assert contents(copied) == before
 
 
-PRIVATE = (
-    "data/d.txt",
-    "data/lang.txt",
-    "exp/sums/3.json",
-    "exp/privacy.json",
-    "exp/mean.txt",
-    "exp/mixed.txt",
-)
+_OF_RELEASE = ("sums/3.json", "privacy.json", "mean.txt", "mixed.txt")
+PRIVATE = ("data/d.txt", "data/lang.txt", *(f"exp/{name}" for name in _OF_RELEASE))
 
 
 def private(folder: Path) -> Tree:
     """A private recipe that has run, long enough ago for its hashes to be remembered."""
     tree = private_recipe(folder)
     tree.run()
-    for path in (
-        path for top in ("data", "exp") for path in (tree.path / top).rglob("*") if path.is_file()
-    ):
+    paths = [path for top in ("data", "exp") for path in (tree.path / top).rglob("*")]
+    for path in filter(Path.is_file, paths):
         stat = path.stat()
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns - 10**10))
     tree.run()
@@ -170,19 +146,14 @@ def private(folder: Path) -> Tree:
 
 
 def test_flips_in_what_a_release_has_left(tmp_path: Path) -> None:
-    """All are found; a release that is made again for it is entered again, so that nothing gets
-    cheaper.
-    """
+    """All are found; a release that is repeated for it is entered again."""
     tree = private(tmp_path / "tree")
     rng, first = random.Random(5), sums(tree)
     for number, name in enumerate(PRIVATE):
-        whole, stat = (tree.path / name).read_bytes(), (tree.path / name).stat()
-        flip(tree.path / name, rng)
-        assert "was changed" not in tree.run("--dry-run", "true"), name
-        found = tree.run("--dry-run", "true", "--verify", "true")
-        assert "was changed after it was written" in found, (number, name)
-        (tree.path / name).write_bytes(whole)
-        os.utime(tree.path / name, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        with flipped(tree.path / name, rng):
+            assert "was changed" not in tree.run("--dry-run", "true"), name
+            text = tree.run("--dry-run", "true", "--verify", "true")
+        assert "was changed after it was written" in text, (number, name)
     assert len(entries(tree)) == 1 and sums(tree) == first
     flip(tree.path / "exp/sums/3.json", rng)
     assert "--force true" in tree.run("--verify", "true", code=2)  # for a second release

@@ -1,7 +1,6 @@
-"""Arrays that we read (safetensors, Kaldi archives), damaged at random: a value or a clear error.
+"""Files of arrays, damaged at random: a value or a clear error.
 
-A changed number in an array is a number, too: that it was changed the stamps tell (``--verify
-true``).
+Changed numbers are numbers, too: only stamps reveal them (``--verify true``).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import dataclasses
 import functools
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from privasr_k2.decoding.lattice_files import read_lattices, write_lattices
 from privasr_k2.decoding.lattices import Lattice
 from privasr_k2.decoding.lm_scores import read_lm_scores, write_lm_scores
 from privasr_k2.federated.fmp_background import read_background, write_background
-from privasr_k2.federated.fmp_published_release import is_published, read_published
+from privasr_k2.federated.fmp_published import is_published, read_published
 from privasr_k2.federated.fmp_release import FmpReleaseConfig, read_release
 from privasr_k2.federated.fmp_settings import PublishedConfig
 from privasr_k2.federated.fmp_spoken import WordNumbers
@@ -35,30 +34,22 @@ from tests.support.fuzz_tools import DAMAGE, check, damaged, few, is_refused
 
 pytestmark = [pytest.mark.reliability, pytest.mark.timeout(300)]
 
+HYP = Hypothesis(1, "call ann", -1.0, {"graph": -2.0})
 LISTS = NbestLists(
     Path("lists"),
-    (
-        NbestList(
-            "u1",
-            "dev",
-            "s1",
-            "call ann",
-            False,
-            (Hypothesis(1, "call ann", -1.0, {"graph": -2.0}),),
-        ),
-    ),
+    (NbestList("u1", "dev", "s1", "call ann", False, (HYP,)),),
     {"u1": "lists/1.jsonl:1"},
     ("graph",),
 )
+Damages = Sequence[tuple[int, int, int]]
 NUMBERS = WordNumbers({"a": 1, "b": 2}, 3, 0, (0,), None)
 RELEASE = FmpReleaseConfig(
     data="mini/test", unit="user", mechanism="discrete_gaussian", strategy="increments", rounds=2,
     max_rounds=1, bound=20.0, kernel_bandwidth=1.0, decay=1.0, epsilon=4.0, delta=1e-5,
 )  # fmt: skip
 PUBLISHED = PublishedConfig(
-    data="mini/test", unit="user", rounds=2, kernel_bandwidth=1.0, decay=1.0, prior_words=1.0, epsilon=1.0,
-    words=7.0,
-    delta=1e-5,
+    data="mini/test", unit="user", rounds=2, kernel_bandwidth=1.0, decay=1.0, prior_words=1.0,
+    epsilon=1.0, words=7.0, delta=1e-5,
 )  # fmt: skip
 LATTICE = Lattice(
     "u1", "dev", "s1", "a", 4.0, np.array([0.0, 0.5, 1.0]), np.array([0, 1], dtype=np.int32),
@@ -66,14 +57,13 @@ LATTICE = Lattice(
     np.array([-2.0, -0.25]),
 )  # fmt: skip
 VOTES = Votes(
-    vote="utterance", of="votes", teachers=3, unit="speaker", units=6, max_hyps=2, largest_weight=1.0,
-    step=1.0, tokens=(), ids=("u1", "u2"), splits=np.array([0, 1, 2]), sizes=np.array([2, 2]),
-    counts=np.array([3, 0, 1, 2]), digests=((("u1", "u2"), "d" * 64),),
+    vote="utterance", of="votes", teachers=3, unit="speaker", units=6, max_hyps=2,
+    largest_weight=1.0, step=1.0, tokens=(), ids=("u1", "u2"), splits=np.array([0, 1, 2]),
+    sizes=np.array([2, 2]), counts=np.array([3, 0, 1, 2]), digests=((("u1", "u2"), "d" * 64),),
 )  # fmt: skip
 
 
 def write_scores(path: Path) -> None:
-    """Log-probabilities of two words and a sentence end."""
     write_lm_scores(path, "lstm", LISTS, np.array([-1.0, -2.0, -0.5]))
 
 
@@ -85,7 +75,6 @@ def read_scores(path: Path) -> Any:
 
 
 def write_marginals(path: Path) -> None:
-    """What a release of noisy counts leaves."""
     told = {"release": "0" * 32, "config": dataclasses.asdict(RELEASE), "words": NUMBERS.digest}
     save_file({"measured": np.arange(6).reshape(2, 3)}, str(path), {"json": json.dumps(told)})
 
@@ -98,12 +87,7 @@ def read_marginals(path: Path) -> Any:
 
 
 def write_as_published(path: Path) -> None:
-    """What the release of eq. 8 and 9 leaves."""
-    told = {
-        "release": "0" * 32,
-        "published": dataclasses.asdict(PUBLISHED),
-        "words": NUMBERS.digest,
-    }
+    told = {"release": "0" * 32, "published": vars(PUBLISHED), "words": NUMBERS.digest}
     save_file({"marginals": np.full((2, 3), 0.25)}, str(path), {"json": json.dumps(told)})
 
 
@@ -115,16 +99,13 @@ def as_published(path: Path) -> Any:
 
 
 def weights(path: Path) -> Any:
-    """Tensors and header."""
     torch_weights = pytest.importorskip("privasr_k2.training.weights")
     return torch_weights.load_tensors(path), torch_weights.read_header(path)
 
 
 def write_weights(path: Path) -> None:
-    """Tensors and a header as of a checkpoint."""
-    save_file(
-        {"a": np.ones((2, 2), np.float32), "b": np.zeros(3)}, str(path), {"json": '{"step": 1}'}
-    )
+    tensors = {"a": np.ones((2, 2), np.float32), "b": np.zeros(3)}
+    save_file(tensors, str(path), {"json": '{"step": 1}'})
 
 
 FORMATS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
@@ -146,18 +127,21 @@ FORMATS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
 
 @functools.cache
 def whole(name: str) -> bytes:
-    """The file of a format."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "1.safetensors"
         FORMATS[name][0](path)
         return path.read_bytes()
 
 
+def read(name: str, content: bytes, damages: Damages = ()) -> Any:
+    """The content of a file after damage, or the error that refuses it."""
+    files = {"1.safetensors": content}
+    return check(files, list(damages), lambda folder: FORMATS[name][1](folder / "1.safetensors"))
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_files_are_sound(name: str) -> None:
-    found = check(
-        {"1.safetensors": whole(name)}, [], lambda f: FORMATS[name][1](f / "1.safetensors")
-    )
+    found = read(name, whole(name))
     assert not is_refused(found), found
 
 
@@ -165,7 +149,7 @@ def test_the_files_are_sound(name: str) -> None:
 @given(damages=DAMAGE)
 @few(150)
 def test_damaged_arrays(name: str, damages: list[tuple[int, int, int]]) -> None:
-    check({"1.safetensors": whole(name)}, damages, lambda f: FORMATS[name][1](f / "1.safetensors"))
+    read(name, whole(name), damages)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -177,12 +161,9 @@ def test_damaged_header(name: str, damages: list[tuple[int, int, int]]) -> None:
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     told = header["__metadata__"]["json"]
-    header["__metadata__"]["json"] = damaged(told.encode(), damages).decode(
-        "utf-8", errors="replace"
-    )
+    header["__metadata__"]["json"] = damaged(told.encode(), damages).decode(errors="replace")
     text = json.dumps(header).encode()
-    made = len(text).to_bytes(8, "little") + text + content[8 + size :]
-    check({"1.safetensors": made}, [], lambda f: FORMATS[name][1](f / "1.safetensors"))
+    read(name, len(text).to_bytes(8, "little") + text + content[8 + size :])
 
 
 @functools.cache
@@ -207,9 +188,8 @@ def kaldi_features() -> dict[str, bytes]:
 
 def features(folder: Path) -> Any:
     """Commands are not allowed."""
-    return read_kaldi_dir(
-        folder, part="train", pipes=Pipes(False, folder / "audio", 1), sampling_rate=16000
-    )
+    pipes = Pipes(False, folder / "audio", 1)
+    return read_kaldi_dir(folder, part="train", pipes=pipes, sampling_rate=16000)
 
 
 def test_the_features_are_sound() -> None:

@@ -1,6 +1,4 @@
-"""JSON that we read, damaged: a value or a clear error, never a traceback, and nothing is
-written.
-"""
+"""Damaged JSON: a value or a clear error, never a traceback, and nothing is written."""
 
 from __future__ import annotations
 
@@ -62,57 +60,27 @@ def hyp(rank: int, words: str) -> dict[str, Any]:
 
 def nbest(name: str, hyps: list[dict[str, Any]]) -> dict[str, Any]:
     """An N-best list."""
-    return {
-        "id": name, "part": "dev", "speaker": "s1", "ref": "call ann", "no_path": not hyps, "hyps": hyps
-    }  # fmt: skip
+    about = {"id": name, "part": "dev", "speaker": "s1", "ref": "call ann"}
+    return {**about, "no_path": not hyps, "hyps": hyps}
 
 
 def cut(name: str) -> dict[str, Any]:
     """A cut as it stands in a manifest."""
-    return {
-        "id": name,
-        "start": 0.0,
-        "duration": 1.5,
-        "channel": 0,
-        "supervisions": [
-            {
-                "id": name, "recording_id": "r1", "start": 0.0, "duration": 1.5, "channel": 0,
-                "text": "call ann", "speaker": "s1",
-                "custom": {"cased": "Call Ann", "entities": [[1, 2, "PER"]]},
-            }
-        ],
-        "recording": {
-            "id": "r1", "sources": [], "sampling_rate": 16000, "num_samples": 24000, "duration": 1.5
-        },
-        "custom": {"part": "dev"},
-        "type": "MonoCut",
-    }  # fmt: skip
+    times = {"start": 0.0, "duration": 1.5, "channel": 0}
+    said = {"recording_id": "r1", **times, "text": "call ann", "speaker": "s1"}
+    custom = {"cased": "Call Ann", "entities": [[1, 2, "PER"]]}
+    audio = {"sources": [], "sampling_rate": 16000, "num_samples": 24000, "duration": 1.5}
+    supervisions = [{"id": name, **said, "custom": custom}]
+    more = {"recording": {"id": "r1", **audio}, "custom": {"part": "dev"}, "type": "MonoCut"}
+    return {"id": name, **times, "supervisions": supervisions, **more}
 
 
 NBEST = jsonl(
     nbest("u1", [hyp(1, "call ann"), hyp(2, "call an")]), nbest("u2", [hyp(1, "")]), nbest("u3", [])
 )
-POINTS = [
-    {
-        "lm_weight": w,
-        "insertion_penalty": 0.0,
-        "words": "call ann",
-        "am_score": -2.0,
-        "lm_score": -1.0,
-    }
-    for w in (0.25, 0.5)
-]
-DECODED = jsonl(
-    {
-        "id": "u1",
-        "part": "dev",
-        "speaker": "s1",
-        "ref": "call ann",
-        "no_path": False,
-        "hyps": POINTS,
-    },
-    {"id": "u2", "part": "dev", "speaker": "s1", "ref": "", "no_path": True, "hyps": []},
-)
+_SCORES = {"insertion_penalty": 0.0, "words": "call ann", "am_score": -2.0, "lm_score": -1.0}
+POINTS = [{"lm_weight": w, **_SCORES} for w in (0.25, 0.5)]
+DECODED = jsonl(nbest("u1", POINTS), nbest("u2", []))
 TAGGED = jsonl(
     {"id": "1", "user": "u", "document": "d", "text": "call ann hill", "cased": "Call Ann Hill",
      "entities": [[1, 3, "PER"]]},
@@ -121,10 +89,9 @@ TAGGED = jsonl(
 )  # fmt: skip
 CUTS = jsonl(cut("u1"), cut("u2"))
 TIMELINE = jsonl(*({"id": f"u{n}", "client": "c", "user": "s1", "ref_words": n} for n in range(3)))
-CORPUS = json.dumps(
-    {"name": "mini", "synthetic": True, "scored_units": {"ax": "ah", "sil": ""}, "unit": "phone",
-     "public_roles": ["dev"], "entities": "gold"}, indent=2,
-).encode()  # fmt: skip
+_ABOUT = {"name": "mini", "synthetic": True, "scored_units": {"ax": "ah", "sil": ""}}
+_ABOUT |= {"unit": "phone", "public_roles": ["dev"], "entities": "gold"}
+CORPUS = json.dumps(_ABOUT, indent=2).encode()
 CLIENTS = jsonl(
     {"client": "a", "id": "1", "words": "call ann", "num_words": 2, "confidences": [0.5, 1]},
     {"client": "b", "id": "2", "words": "hi", "num_words": 1, "confidences": None},
@@ -142,10 +109,7 @@ FORMATS: dict[str, tuple[Files, Callable[[Path], Any]]] = {
     "corpus_info": ({"corpus.json": CORPUS}, read_corpus_info),
     "json": ({"x.json": CORPUS}, lambda f: read_json(f / "x.json")),
     "clients": ({"x.jsonl": CLIENTS}, lambda f: read_clients(f / "x.jsonl")),
-    "clients_gz": (
-        {"x.jsonl.gz": gzip.compress(CLIENTS, mtime=0)},
-        lambda f: read_clients(f / "x.jsonl.gz"),
-    ),
+    "clients_gz": ({"x.gz": gzip.compress(CLIENTS, mtime=0)}, lambda f: read_clients(f / "x.gz")),
 }
 
 
@@ -172,12 +136,8 @@ def stamped() -> dict[str, bytes]:
     """A work folder in which a task has ended well."""
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        for path, text in (
-            ("exp/am/weights", "w"),
-            ("exp/am.json", "{}"),
-            ("data/x", "x"),
-            (".stages/lock", ""),
-        ):
+        texts = {"exp/am/weights": "w", "exp/am.json": "{}", "data/x": "x", ".stages/lock": ""}
+        for path, text in texts.items():
             (work / path).parent.mkdir(parents=True, exist_ok=True)
             (work / path).write_text(text)
             os.utime(work / path, (1e9, 1e9))
@@ -186,11 +146,8 @@ def stamped() -> dict[str, bytes]:
         where = stamps.places(stage, task, work)
         stamps.end(where, stage, task, NOW, cache, 1.5)
         cache.save()
-        return {
-            str(path.relative_to(work)): path.read_bytes()
-            for path in work.rglob("*")
-            if path.is_file()
-        }
+        paths = (path for path in work.rglob("*") if path.is_file())
+        return {str(path.relative_to(work)): path.read_bytes() for path in paths}
 
 
 def declared(work: Path) -> tuple[plan.Stage, plan.Task]:
@@ -215,9 +172,7 @@ def test_the_stamp_is_sound() -> None:
 @given(damages=DAMAGE)
 @few(300)
 def test_a_damaged_stamp(damages: list[tuple[int, int, int]]) -> None:
-    """It is read as a reason to run again, or says the same; other readers have a clear error, or a
-    value.
-    """
+    """It is a reason to run again, or says the same; other readers have an error or a value."""
     changed = {**stamped(), STAMP: damaged(stamped()[STAMP], damages)}
     with folder_of(changed) as work:
         assert isinstance(outcome(lambda: state(work)), stamps.State)
@@ -241,9 +196,8 @@ def test_no_damaged_stamp_hides_a_changed_output(
 def test_damaged_attempts_and_hashes(damages: list[tuple[int, int, int]]) -> None:
     """The record of an attempt is nothing then, and what is not remembered is hashed again."""
     hashes = ".stages/hashes.json"
-    attempt = json.dumps(
-        {"fingerprint": NOW.digest, "launcher": "local", "begun": "x", "host": "h"}
-    ).encode()
+    about = {"fingerprint": NOW.digest, "launcher": "local", "begun": "x", "host": "h"}
+    attempt = json.dumps(about).encode()
     files = {
         **stamped(),
         hashes: damaged(stamped()[hashes], damages),

@@ -1,6 +1,4 @@
-"""Text that we read, damaged: a value or a clear error, never a traceback, and nothing is
-written.
-"""
+"""Damaged text: a value or a clear error, never a traceback, and nothing is written."""
 
 from __future__ import annotations
 
@@ -64,8 +62,6 @@ NAMES = {"per.txt": b"Ann Hill\t0.25\nBob\t0.75\n", "loc.txt": b"Rome\nNew York\
 
 @dataclass(frozen=True)
 class Inner:
-    """A part of a configuration."""
-
     kind: str
     sizes: tuple[int, ...]
 
@@ -109,10 +105,12 @@ def arpa(folder: Path, name: str = "lm.arpa") -> Any:
 
 
 def kaldi_dir(folder: Path) -> Any:
-    """Commands in wav.scp are not allowed."""
-    return read_kaldi_dir(
-        folder, part="train", pipes=Pipes(False, folder / "audio", 1), sampling_rate=16000
-    )
+    pipes = Pipes(False, folder / "audio", 1)  # no commands
+    return read_kaldi_dir(folder, part="train", pipes=pipes, sampling_rate=16000)
+
+
+def sentences(folder: Path) -> Any:
+    return read_sentences(folder / "x.txt", lambda w: normalize_english(" ".join(w)).split())
 
 
 def configuration(folder: Path) -> Config:
@@ -125,10 +123,7 @@ def configuration(folder: Path) -> Config:
 
 FORMATS: dict[str, tuple[Files, Callable[[Path], Any]]] = {
     "arpa": ({"lm.arpa": ARPA.encode()}, arpa),
-    "lexicon": (
-        {"lexicon.txt": LEXICON.encode()},
-        lambda f: load_pronunciations(f / "lexicon.txt"),
-    ),
+    "lexicon": ({"l.txt": LEXICON.encode()}, lambda f: load_pronunciations(f / "l.txt")),
     "lang": (LANG, load_lang),
     "tokens": ({"tokens.txt": LANG["tokens.txt"]}, lambda f: read_tokens(f / "tokens.txt")),
     "vocabulary": ({"words.txt": LANG["words.txt"]}, read_vocabulary),
@@ -139,12 +134,7 @@ FORMATS: dict[str, tuple[Files, Callable[[Path], Any]]] = {
     "conll": ({"x.conll": CONLL.encode()}, lambda f: list(read_conll(f / "x.conll"))),
     "earnings21": ({"1.nlp": EARNINGS21.encode()}, lambda f: read_earnings21(f / "1.nlp")),
     "name_lists": (NAMES, lambda f: read_name_lists(f, normalize_english)),
-    "sentences": (
-        {"x.txt": "call Ann\n\ncafé\n".encode()},
-        lambda f: read_sentences(
-            f / "x.txt", lambda words: normalize_english(" ".join(words)).split()
-        ),
-    ),
+    "sentences": ({"x.txt": "call Ann\n\ncafé\n".encode()}, sentences),
     "yaml": ({"x.yaml": YAML}, configuration),
     "plain_yaml": ({"x.yaml": YAML}, lambda f: read_yaml(f / "x.yaml")),
 }
@@ -167,8 +157,5 @@ def test_damaged_text(name: str, damages: list[tuple[int, int, int]]) -> None:
 @given(damages=DAMAGE)
 @few()
 def test_damaged_gzip(damages: list[tuple[int, int, int]]) -> None:
-    check(
-        {"lm.arpa.gz": gzip.compress(ARPA.encode(), mtime=0)},
-        damages,
-        lambda folder: arpa(folder, "lm.arpa.gz"),
-    )
+    files = {"lm.arpa.gz": gzip.compress(ARPA.encode(), mtime=0)}
+    check(files, damages, lambda folder: arpa(folder, "lm.arpa.gz"))

@@ -1,6 +1,4 @@
-"""The training of a language model killed with SIGKILL at any moment ends, continued, with the same
-bytes.
-"""
+"""A language model's training killed with SIGKILL at any moment ends with the same bytes."""
 
 from __future__ import annotations
 
@@ -29,18 +27,14 @@ def test_killed_and_started_again(
     tmp_path: Path,
 ) -> None:
     text = tmp_path / "text.txt"
-    write_text(
-        text, "".join(" ".join(sentence) + "\n" for sentence in grammar_sentences(1000, seed=9))
-    )
+    write_text(text, "".join(" ".join(words) + "\n" for words in grammar_sentences(1000, seed=9)))
 
     def train(out_dir: Path) -> subprocess.Popen[str]:
-        flags = train_flags(
-            corpus, repo_root, kind, out_dir, "epochs=4", "save_every=3", "network.dropout=0.2"
-        )
+        changes = ("epochs=4", "save_every=3", "network.dropout=0.2")
+        flags = train_flags(corpus, repo_root, kind, out_dir, *changes)
         command = [sys.executable, "-m", "privasr_k2.bin.train_lm", *flags, "--raw-text", text]
-        return subprocess.Popen(
-            [str(word) for word in command], cwd=repo_root, stderr=subprocess.PIPE, text=True
-        )
+        run = [str(word) for word in command]
+        return subprocess.Popen(run, cwd=repo_root, stderr=subprocess.PIPE, text=True)
 
     whole = train(tmp_path / "whole")
     _, errors = whole.communicate()
@@ -66,6 +60,5 @@ def test_killed_and_started_again(
     assert again.returncode == 0, errors
     assert "continuing in epoch" in errors
     for name in ("model.safetensors", "train_log.jsonl"):
-        assert (tmp_path / "killed" / name).read_bytes() == (
-            tmp_path / "whole" / name
-        ).read_bytes(), name
+        killed, whole = ((tmp_path / run / name).read_bytes() for run in ("killed", "whole"))
+        assert killed == whole, name

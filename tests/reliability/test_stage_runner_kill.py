@@ -10,32 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stage_tools import Tree, chain, environment, kill
+from tests.support.stage_tools import Tree, chain, environment, is_gone, kill
 
 pytestmark = pytest.mark.reliability
 
 
 def recipe(tree: Tree) -> Tree:
-    """Files, folders, a folder that is continued, and an array; each verb takes some tens of
-    milliseconds.
-    """
+    """Files, folders, a folder that is continued, and an array; all verbs are quick."""
     chain(tree)
     tree.stages[2][-1] = "slowly=0.05"
     tree.stages[3] += ["--set", "pause_after=0.03"]
-    tree.stage(
-        *(3, "array", "JOB=1:3", "--in-data", "data/d.txt", "--out-x", "exp/m/part/JOB.txt"),
-        *("--set", "pause_after=0.03", "value=JOB"),
-    )
-    tree.stage(4, "all", "--in-parts", "exp/m/part", "--out-all", "exp/m/all")
+    array = "JOB=1:3 --in-data data/d.txt --out-x exp/m/part/JOB.txt"
+    tree.stage(3, "array", f"{array} --set pause_after=0.03 value=JOB")
+    tree.stage(4, "all", "--in-parts exp/m/part --out-all exp/m/all")
     return tree
 
 
 def leftovers(tree: Tree) -> list[str]:
-    """Temporaries, attempts and what was kept aside for them, as far as it is still there."""
-    hidden = [p.name for p in tree.path.rglob(".*") if ".tmp." in p.name or ".old." in p.name]
-    return hidden + [
-        p.name for end in ("attempt.json", "before", "partial") for p in tree.path.rglob(f"*.{end}")
-    ]
+    """Temporaries, attempts and outputs that were kept aside for them."""
+    patterns = (".*.tmp.*", ".*.old.*", "*.attempt.json", "*.before", "*.partial")
+    return [path.name for pattern in patterns for path in tree.path.rglob(pattern)]
 
 
 @pytest.mark.parametrize("options", [("--nj", "2"), ("--nj", "2", "--side-by-side", "2")])
@@ -61,7 +55,7 @@ def test_killed_at_random_moments(tmp_path: Path, options: tuple[str, ...]) -> N
 
 
 def test_killed_on_the_way_to_another_configuration(tmp_path: Path) -> None:
-    """What an earlier configuration has left is never continued with a later one."""
+    """The rest of an earlier configuration is never continued with a later one."""
     whole = recipe(Tree(tmp_path / "whole"))
     whole.write("model.yaml", "lr: 2\n")
     whole.run()
@@ -79,43 +73,31 @@ def test_killed_on_the_way_to_another_configuration(tmp_path: Path) -> None:
 
 
 def test_killed_on_the_way_to_another_configuration_and_back(tmp_path: Path) -> None:
-    """What stood there is taken back from where it waited, and nothing is made again."""
+    """The earlier output is put back, and nothing is made again."""
     tree = recipe(Tree(tmp_path / "work"))
     tree.run()
-    made = tree.path / "exp/m/am/first"
-    before, inode = tree.contents(), made.stat().st_ino
+    file = tree.path / "exp/m/am/first"
+    before, inode = tree.contents(), file.stat().st_ino
     tree.write("model.yaml", "lr: 3\n")
     tree.stages[2][-1] = "slowly=30"
     process = tree.start()
     shelf = tree.path / "exp/m/.stages/am.before"
-    while not (shelf.exists() and made.exists()):
+    while not (shelf.exists() and file.exists()):
         time.sleep(0.02)
     kill(process)
     assert next(shelf.glob("*/first")).stat().st_ino == inode
     tree.write("model.yaml", "lr: 1\n")
     tree.stages[2][-1] = "slowly=0.05"
     assert tree.run().count("up to date") == 6
-    assert made.stat().st_ino == inode
+    assert file.stat().st_ino == inode
     assert tree.contents() == before
     assert leftovers(tree) == []
 
 
-def is_gone(pid: str, seconds: float = 5.0) -> bool:
-    """Whether a process ends within that time."""
-    status = Path("/proc") / pid / "status"
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not status.exists() or "Z (zombie)" in status.read_text():
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def test_no_child_outlives_a_killed_runner(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "work")
-    tree.write("endless", "#!/usr/bin/env bash\necho $$ > child\nexec sleep 60\n")
-    (tree.path / "endless").chmod(0o755)
-    tree.stage(0, "endless", "./endless", "--in-x", "copy", "--out-y", "data/y")
+    tree.program("endless", "echo $$ > child\nexec sleep 60\n")
+    tree.stage(0, "endless", "./endless --in-x copy --out-y data/y")
     process = tree.start()
     while not (tree.path / "child").exists() or not tree.read("child"):
         time.sleep(0.02)
@@ -132,13 +114,8 @@ def test_no_warm_child_outlives_a_killed_runner(tmp_path: Path) -> None:
         "process = server.start('sleeps', [], Path('log'), {})\n"
         "print(server._process.pid, process.pid, flush=True)\ntime.sleep(60)\n"
     )
-    runner = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    shared = {"cwd": tmp_path, "env": environment(), "stdout": subprocess.PIPE, "text": True}
+    runner = subprocess.Popen([sys.executable, "-c", script], **shared)
     assert runner.stdout is not None
     server, child = runner.stdout.readline().split()
     assert not is_gone(server, 0.1) and not is_gone(child, 0.1)
@@ -148,16 +125,13 @@ def test_no_warm_child_outlives_a_killed_runner(tmp_path: Path) -> None:
 
 def test_a_new_run_ends_what_a_killed_verb_has_started(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "work")
-    tree.write(
-        "forks", "#!/usr/bin/env bash\n(sleep 3; echo late > late) &\ntouch begun\nsleep 60\n"
-    )
-    (tree.path / "forks").chmod(0o755)
-    tree.stage(0, "forks", "./forks", "--in-x", "copy", "--out-y", "data/y")
+    tree.program("forks", "(sleep 3; echo late > late) &\ntouch begun\nsleep 60\n")
+    tree.stage(0, "forks", "./forks --in-x copy --out-y data/y")
     process = tree.start()
     while not (tree.path / "begun").exists():
         time.sleep(0.02)
     kill(process)
-    tree.write("forks", '#!/usr/bin/env bash\nexec ./copy "$@"\n')
+    tree.program("forks", 'exec ./copy "$@"\n')
     assert "ending what a killed run has left" in tree.run()
     time.sleep(3.2)
     assert not (tree.path / "late").exists()
@@ -167,9 +141,8 @@ def test_killed_with_its_shell(tmp_path: Path) -> None:
     """The runner ends when the shell that has started it is killed."""
     tree = chain(Tree(tmp_path / "work"))
     tree.stages[2][-1] = "slowly=60"
-    shell = subprocess.Popen(
-        ["bash", "-c", '"$@"; true', "bash", *tree.command()], cwd=tree.path, env=environment()
-    )
+    command = ["bash", "-c", '"$@"; true', "bash", *tree.command()]
+    shell = subprocess.Popen(command, cwd=tree.path, env=environment())
     while not (tree.path / "exp/m/am/first").exists():
         time.sleep(0.02)
     kill(shell)

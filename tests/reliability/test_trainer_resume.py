@@ -1,6 +1,4 @@
-"""A training killed with SIGKILL at any moment and started again ends with the bytes of one that
-was not.
-"""
+"""A training killed with SIGKILL at any moment and started again ends with the same bytes."""
 
 from __future__ import annotations
 
@@ -22,19 +20,18 @@ pytestmark = [pytest.mark.reliability, pytest.mark.slow]
 
 def train_am(repo_root: Path, corpus: tuple[Path, Path], out_dir: Path) -> subprocess.Popen[str]:
     """Start a training of some seconds."""
-    command = [
-        sys.executable, "-m", "privasr_k2.bin.train_am", "--in-feats", corpus[0], "--in-lang", corpus[1],
-        "--out-dir", out_dir, "--config", section("am_ctc"), section("am_ctc", "tiny"),
-        "--set", "epochs=6", "max_duration=3", "save_every=3", "encoder.tdnn.dropout=0.2", "--device", "cpu",
-    ]  # fmt: skip
-    words = [str(word) for word in command]
-    return subprocess.Popen(
-        words, cwd=repo_root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    feats, lang = corpus
+    command = (
+        f"{sys.executable} -m privasr_k2.bin.train_am --in-feats {feats} --in-lang {lang}"
+        f" --out-dir {out_dir} --config {section('am_ctc')} {section('am_ctc', 'tiny')}"
+        " --device cpu --set epochs=6 max_duration=3 save_every=3 encoder.tdnn.dropout=0.2"
     )
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command.split(), cwd=repo_root, **pipes)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_killed_and_started_again(tmp_path: Path, repo_root: Path, seed: int) -> None:
+def test_killed_and_started_again(tmp_path, repo_root, seed):
     corpus = write_corpus(tmp_path / "corpus", utterances=40)
     whole = train_am(repo_root, corpus, tmp_path / "whole")
     _, errors = whole.communicate()
@@ -60,9 +57,6 @@ def test_killed_and_started_again(tmp_path: Path, repo_root: Path, seed: int) ->
     assert again.returncode == 0, errors
     assert "continuing in epoch" in errors
     for name in ("model.safetensors", "train_log.jsonl"):
-        assert (tmp_path / "killed" / name).read_bytes() == (
-            tmp_path / "whole" / name
-        ).read_bytes(), name
-    assert not [
-        path for path in (tmp_path / "killed" / "checkpoints").iterdir() if ".tmp." in path.name
-    ]
+        killed, expected = ((tmp_path / run / name).read_bytes() for run in ("killed", "whole"))
+        assert killed == expected, name
+    assert not list((tmp_path / "killed" / "checkpoints").glob(".*.tmp.*"))

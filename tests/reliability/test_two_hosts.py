@@ -1,6 +1,4 @@
-"""torchrun over two hosts: network namespaces of one machine, which reach each other by a cable
-alone.
-"""
+"""torchrun over two hosts: network namespaces of one machine that one cable connects."""
 
 from __future__ import annotations
 
@@ -29,27 +27,15 @@ def hosts() -> Iterator[tuple[str, str]]:
     made: list[str] = []
     try:
         for name in names:
-            _ip("netns", "add", name)
+            _ip(f"netns add {name}")
             made.append(name)
-        _ip(
-            "link",
-            "add",
-            cables[0],
-            "netns",
-            names[0],
-            "type",
-            "veth",
-            "peer",
-            cables[1],
-            "netns",
-            names[1],
-        )
+        _ip(f"link add {cables[0]} netns {names[0]} type veth peer {cables[1]} netns {names[1]}")
         for name, cable, address in zip(names, cables, ADDRESSES, strict=True):
-            _ip("-n", name, "link", "set", cable, "name", "eth0")
-            _ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
+            _ip(f"-n {name} link set {cable} name eth0")
+            _ip(f"-n {name} addr add {address}/24 dev eth0")
             for device in ("lo", "eth0"):
-                _ip("-n", name, "link", "set", device, "up")
-            _ip("netns", "exec", name, "true")
+                _ip(f"-n {name} link set {device} up")
+            _ip(f"netns exec {name} true")
     except (OSError, subprocess.CalledProcessError) as error:
         _forget(made)
         pytest.skip(f"no network namespaces can be made here: {error}")
@@ -57,8 +43,8 @@ def hosts() -> Iterator[tuple[str, str]]:
     _forget(made)
 
 
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)
+def _ip(words: str) -> None:
+    subprocess.run(["ip", *words.split()], check=True, capture_output=True)
 
 
 def _forget(names: Sequence[str]) -> None:
@@ -77,33 +63,15 @@ def _on_both(hosts: tuple[str, str], command: Sequence[object], repo_root: Path)
     running = []
     for rank, host in enumerate(hosts):
         # torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
-        torchrun = [
-            "-m",
-            "torch.distributed.run",
-            "--redirects",
-            "1",
-            "--tee",
-            "1",
-            "--nnodes",
-            "2",
-        ]
-        torchrun += [
-            "--node_rank",
-            str(rank),
-            "--master_addr",
-            ADDRESSES[0],
-            "--master_port",
-            "29500",
-        ]
-        words = ["ip", "netns", "exec", host, sys.executable, *torchrun, *map(str, command)]
+        torchrun = "-m torch.distributed.run --redirects 1 --tee 1 --nnodes 2"
+        torchrun += f" --node_rank {rank} --master_addr {ADDRESSES[0]} --master_port 29500"
+        words = ["ip", "netns", "exec", host, sys.executable, *torchrun.split(), *map(str, command)]
         running.append(subprocess.Popen(words, env=environment, text=True, **pipes))
-    said = [one.communicate(timeout=300)[0] for one in running]
-    assert [one.returncode for one in running] == [0, 0], "\n".join(said)
+    logs = [process.communicate(timeout=300)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0], "\n".join(logs)
 
 
-def test_training_over_two_hosts_equals_one_process(
-    hosts: tuple[str, str], tmp_path: Path, repo_root: Path
-) -> None:
+def test_training_over_two_hosts_equals_one_process(hosts, tmp_path, repo_root):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     alone = [sys.executable, str(script), str(tmp_path / "one")]
@@ -114,23 +82,14 @@ def test_training_over_two_hosts_equals_one_process(
     torch.testing.assert_close(two, one, atol=1e-6, rtol=1e-5)
 
 
-def test_a_cohort_over_two_hosts_equals_one_process(
-    hosts: tuple[str, str], folder: Path, repo_root: Path
-) -> None:
+def test_a_cohort_over_two_hosts_equals_one_process(hosts, folder, repo_root):
     verb = ["-m", "privasr_k2.bin.train_fedlm"]
-    alone = [
-        sys.executable,
-        *verb,
-        *map(str, flags(folder, "one")),
-        "--set",
-        *SMALL,
-        "positions=40",
-    ]
-    done = subprocess.run(
-        alone, env=_environment(repo_root), capture_output=True, text=True, check=False
-    )
+    changes = ["--set", *SMALL, "positions=40"]
+    alone = [sys.executable, *verb, *map(str, flags(folder, "one")), *changes]
+    environment = _environment(repo_root)
+    done = subprocess.run(alone, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    _on_both(hosts, [*verb, *flags(folder, "two"), "--set", *SMALL, "positions=40"], repo_root)
+    _on_both(hosts, [*verb, *flags(folder, "two"), *changes], repo_root)
     one, two = (load_tensors(folder / name / "model.safetensors") for name in ("one", "two"))
     for name in one:
         torch.testing.assert_close(two[name], one[name], atol=1e-6, rtol=0)

@@ -1,6 +1,4 @@
-"""Every benchmark writes rows, is run by benchmarks/run.sh and explained; the table says what it
-must say.
-"""
+"""Every benchmark writes rows, is run by benchmarks/run.sh and explained; the table."""
 
 from __future__ import annotations
 
@@ -35,15 +33,14 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """benchmarks/run.sh with this interpreter's environment."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     variables = {**os.environ, "PATH": path, "PRIVASR_ENV": "current", **variables}
-    return subprocess.run(
-        ["bash", str(RUN), *arguments], env=variables, capture_output=True, text=True, check=False
-    )
+    command = ["bash", str(RUN), *arguments]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_every_benchmark_writes_rows_is_run_and_explained(name: str) -> None:
     text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
-    assert "add_rows_flag(" in text
+    assert "flags(__doc__" in text
     assert re.search(r"append_rows\(\s*args\.out_rows", text)
     assert re.search(rf"^    {name}\)", RUN.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert f"`{name}`" in (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
@@ -127,16 +124,8 @@ def test_rows_are_appended_and_read(tmp_path: Path) -> None:
 
 
 def test_the_command_has_no_place_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = [
-        str(FOLDER / "x.py"),
-        "--out-rows",
-        "/a/b",
-        "--lists",
-        "3",
-        "--nbest",
-        f"{ROOT}/egs/a b",
-    ]
-    monkeypatch.setattr(sys, "argv", given)
+    words = ["--out-rows", "/a/b", "--lists", "3", "--nbest", f"{ROOT}/egs/a b"]
+    monkeypatch.setattr(sys, "argv", [str(FOLDER / "x.py"), *words])
     assert command_line() == "python benchmarks/x.py --lists 3 --nbest 'egs/a b'"
 
 
@@ -145,22 +134,18 @@ def test_the_table_marks_and_lists_where_the_peer_is_ahead() -> None:
     page = table([behind, ahead], ["machine: M"], ["x: no data"], quick=False)
     assert "| slow\\|er | 2 s | 1 s | **0.5** | a loop | `python benchmarks/x.py` |" in page
     assert "| faster | 1 s | 2,500 s | 2,500 |" in page
-    assert "- machine: M" in page
-    assert "- x: no data" in page
-    assert "No measurement" not in page
+    assert "- machine: M" in page and "- x: no data" in page and "No measurement" not in page
     last = page.rstrip().split("\n\n")[-1]
-    assert "slow|er" in last
-    assert "faster" not in last
+    assert "slow|er" in last and "faster" not in last
 
 
 def test_the_table_says_what_it_is_not() -> None:
     page = table([row(1.0, 1.0)], [], [], quick=True)
-    assert "No measurement" in page
-    assert page.endswith("The peer is ahead in no row.\n")
+    assert "No measurement" in page and page.endswith("The peer is ahead in no row.\n")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--only", "scoring nonsense"), "nonsense"),
         (("--quick", "yes"), "true or false"),
@@ -169,10 +154,9 @@ def test_the_table_says_what_it_is_not() -> None:
         (("--out",), "a value"),
     ],
 )
-def test_run_refuses(arguments: tuple[str, ...], told: str) -> None:
+def test_run_refuses(arguments: tuple[str, ...], message: str) -> None:
     done = run(*arguments)
-    assert done.returncode == 2
-    assert told in done.stderr
+    assert done.returncode == 2 and message in done.stderr
 
 
 def test_help_is_the_header_comment() -> None:
@@ -192,9 +176,7 @@ def test_what_is_missing_or_fails_stands_in_the_table(tmp_path: Path) -> None:
     )
     assert done.returncode == 1, done.stderr
     page = (tmp_path / "t.md").read_text(encoding="utf-8")
-    assert (
-        f"- first_pass: no {tmp_path}/exp/ctc_tdnn_phone/weights.json; ./run.sh mini ctc makes it"
-        in page
-    )
+    weights = f"{tmp_path}/exp/ctc_tdnn_phone/weights.json"
+    assert f"- first_pass: no {weights}; ./run.sh mini ctc makes it" in page
     assert "- lm_adaptation, or a part of it: FAILED with 1" in page
     assert "[2/2] lm_adaptation" in done.stdout

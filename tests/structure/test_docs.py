@@ -1,6 +1,4 @@
-"""The Markdown pages: links and files that exist, line lengths, and commands whose options
-exist.
-"""
+"""The Markdown pages: links, files and options of commands exist; lines are short."""
 
 from __future__ import annotations
 
@@ -30,8 +28,9 @@ def text_of(page: Path) -> str:
 def long_lines(text: str) -> list[str]:
     """Lines above 100 columns outside tables and code.
 
-    >>> long_lines("|" + "x" * 100), len(long_lines("x" * 101)), long_lines("```\\n" + "x" * 101 + "\\n```")
-    ([], 1, [])
+    >>> x = "x" * 101
+    >>> [len(long_lines(text)) for text in (x, f"|{x}", f"```\\n{x}\\n```")]
+    [1, 0, 0]
     """
     prose = FENCED.sub("", text).splitlines()
     return [line for line in prose if len(line) > 100 and not line.startswith("|")]
@@ -48,17 +47,15 @@ def anchors(text: str) -> set[str]:
 
 
 def broken_links(page: Path) -> list[str]:
-    found = []
+    broken = []
     for link in re.findall(r"\]\(([^)\s]+)\)", FENCED.sub("", text_of(page))):
         if link.startswith(("https:", "http:")):
             continue
         name, _, anchor = link.partition("#")
         target = (ROOT / page).parent / name if name else ROOT / page
-        if not target.exists() or (
-            anchor and anchor not in anchors(target.read_text(encoding="utf-8"))
-        ):
-            found.append(link)
-    return found
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text("utf-8"))):
+            broken.append(link)
+    return broken
 
 
 def commands(text: str) -> list[list[str]]:
@@ -73,9 +70,8 @@ def known_options(corpus: str, recipe: str) -> set[str] | None:
     if not (ROOT / f"local/recipes/{recipe}.py").is_file():
         return None
     module = front.load_file(ROOT / f"local/recipes/{recipe}.py", ROOT)
-    names = {
-        f.name for cls in (module.Options, DataOptions, RunOptions) for f in dataclasses.fields(cls)
-    }
+    classes = (module.Options, DataOptions, RunOptions)
+    names = {field.name for cls in classes for field in dataclasses.fields(cls)}
     is_ours = (ROOT / f"egs/{corpus}").is_dir()
     names |= set(find_corpus(corpus, ROOT, ROOT).own_options) if is_ours else {"allow_pipes"}
     return {f"--{name.replace('_', '-')}" for name in names | {"help"}}
@@ -103,10 +99,8 @@ def test_commands_and_files(page: Path) -> None:
         known = known_options(corpus, recipe)
         options = {word.split("=")[0] for word in words if re.fullmatch(r"--[a-z][\w=-]*", word)}
         wrong += [] if known is None else sorted(options - known)
-    verbs = {path.stem for path in (ROOT / "privasr_k2/bin").glob("*.py")}
-    wrong += [
-        verb for verb in re.findall(r"privasr verb (\w+)", text) if verb not in {*verbs, "NAME"}
-    ]
+    verbs = {"NAME", *(path.stem for path in (ROOT / "privasr_k2/bin").glob("*.py"))}
+    wrong += set(re.findall(r"privasr verb (\w+)", text)) - verbs
     files = re.findall(r"\bconf/[a-z_/]+\.yaml(?:#\w[\w.]*\w)?", text)
     wrong += [file for file in files if not sections.exists(ROOT / file)]
     local = re.findall(r"`((?:local|privasr_k2|tests)/[\w/]+\.(?:py|sh))`", text)
@@ -118,5 +112,5 @@ def test_the_changelog_has_every_earlier_name() -> None:
     rows = [line for line in text_of(Path("CHANGELOG.md")).splitlines() if line.startswith("|")]
     named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
     keys = {key.partition("=")[0] for keys in renames.KEYS.values() for key in keys}
-    earlier = {f"--{name}" for name in front.RENAMED} | {*renames.VERBS, *renames.FLAGS} | keys
+    earlier = {f"--{name}" for name in front.RENAMED} | {*renames.VERBS} | keys
     assert earlier - named == set()

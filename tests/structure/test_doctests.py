@@ -32,9 +32,8 @@ def _run(example: doctest.DocTest) -> None:
     except doctest.DocTestFailure as failure:
         wanted, got = failure.example.want, failure.got
         place = f"{failure.test.filename}:{(failure.test.lineno or 0) + failure.example.lineno + 1}"
-        pytest.fail(
-            f"{place}: {failure.example.source.strip()}\nexpected {wanted!r}\nfound    {got!r}"
-        )
+        source = failure.example.source.strip()
+        pytest.fail(f"{place}: {source}\nexpected {wanted!r}\nfound    {got!r}")
 
 
 def test_a_wrong_example_fails() -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -19,16 +20,14 @@ TEXT = {"", ".py", ".sh", ".md", ".yaml", ".toml", ".txt", ".in", ".run"}
 RULED_OUT = {
     r"\btorch\.load\(": "nothing is unpickled: safetensors",
     r"^\s*(import|from) pickle\b": "nothing is pickled: safetensors, JSON, YAML",
-    r"\bnp\.random\.seed\(|\btorch\.manual_seed\(|\brandom\.seed\(": (
-        "no global seeds: randomness.stream"
-    ),
+    r"\b(np\.random\.|torch\.manual_|random\.)seed\(": "no global seeds: randomness.stream",
     r"except Exception\b|except:": "name the exceptions",
     r"\bTODO\b|\bFIXME\b|\bXXX\b|NotImplementedError": "finish it, or leave it out",
 }
 
 
 def text_of(name: Path) -> str:
-    """A repository file's text; bytes that are none become replacement characters."""
+    """A repository file's text, with replacement characters."""
     return (ROOT / name).read_text(encoding="utf-8", errors="replace")
 
 
@@ -45,38 +44,28 @@ def test_at_most_400_lines(name: Path) -> None:
 
 @pytest.mark.parametrize("pattern", RULED_OUT)
 def test_ruled_out_in_the_library(pattern: str) -> None:
-    found = []
+    places = []
     for name in (name for name in CODE if name.parts[0] == "privasr_k2"):
-        lines = text_of(name).splitlines()
-        for number, (above, line) in enumerate(zip(["", *lines], lines, strict=False), start=1):
+        above = ""
+        for number, line in enumerate(text_of(name).splitlines(), start=1):
             # Inside fork_rng a seed is not global: torch puts its generator back afterwards.
             if re.search(pattern, line) and "fork_rng(" not in above:
-                found.append(f"{name}:{number}")
-    assert found == [], RULED_OUT[pattern]
+                places.append(f"{name}:{number}")
+            above = line
+    assert places == [], RULED_OUT[pattern]
 
 
 def test_no_path_of_the_machine_it_was_written_on() -> None:
     here = re.compile(rf"(?<![\w.*$}}]){re.escape(str(ROOT))}/|/(home|Users|root)/\w")
-    found = [
-        f"{name}:{number}"
-        for name in repository_files()
-        if name.suffix in TEXT
-        for number, line in enumerate(text_of(name).splitlines(), start=1)
-        if here.search(line) and name.name != "test_files.py"
-    ]
-    assert found == []
+    texts = (n for n in repository_files() if n.suffix in TEXT and n.name != "test_files.py")
+    assert [str(name) for name in texts if here.search(text_of(name))] == []
 
 
 def test_k2_page_is_named_in_two_places_only() -> None:
-    named = {
-        str(name)
-        for name in repository_files()
-        if name.suffix in TEXT and "k2-fsa.github.io/k2/" in text_of(name)
-    }
-    assert named - {"tests/structure/test_files.py"} == {
-        "docs/install.md",
-        "requirements/k2-torch2.txt",
-    }
+    texts = [name for name in repository_files() if name.suffix in TEXT]
+    named = {str(name) for name in texts if "k2-fsa.github.io/k2/" in text_of(name)}
+    places = {"docs/install.md", "requirements/k2-torch2.txt"}
+    assert named - {"tests/structure/test_files.py"} == places
 
 
 def test_shellcheck() -> None:
@@ -90,22 +79,15 @@ def test_shellcheck() -> None:
 
 
 def header(path: Path) -> list[str]:
-    """The comment at a shell file's beginning, without marks: what its ``--help`` prints."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    if lines and lines[0].startswith("#!"):
-        lines = lines[1:]
-    taken = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        if not line.startswith("# shellcheck "):
-            taken.append(line.removeprefix("#").removeprefix(" "))
-    return taken
+    """The comment at a shell file's beginning, without marks, which its ``--help`` prints."""
+    _, *lines = path.read_text(encoding="utf-8").splitlines()
+    comment = takewhile(lambda line: line.startswith("#"), lines)
+    kept = [line for line in comment if not line.startswith("# shellcheck ")]
+    return [line.removeprefix("#").removeprefix(" ") for line in kept]
 
 
 @pytest.mark.parametrize("name", ["tests/run.sh", "local/lock.sh", "local/install_env.sh"])
 def test_help_is_the_header_comment(name: str) -> None:
-    done = subprocess.run(
-        ["bash", str(ROOT / name), "--help"], capture_output=True, text=True, check=True
-    )
+    command = ["bash", str(ROOT / name), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.rstrip().splitlines() == header(ROOT / name)

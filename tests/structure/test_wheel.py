@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import re
@@ -25,33 +26,20 @@ def test_a_wheel_that_installs(tmp_path: Path) -> None:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE", "privasr_k2"):
         (source / name).symlink_to(ROOT / name)
-    built = [
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        str(source),
-        "-w",
-        str(tmp_path / "dist"),
-    ]
-    subprocess.run([*pip, *built], check=True, cwd=tmp_path)
+    dist = str(tmp_path / "dist")
+    wheel_of = ["wheel", "--no-deps", "--no-build-isolation", str(source), "-w", dist]
+    subprocess.run([*pip, *wheel_of], check=True, cwd=tmp_path)
     [wheel] = (tmp_path / "dist").glob(f"privasr_k2-{privasr_k2.__version__}-*.whl")
     held = set(zipfile.ZipFile(wheel).namelist())
-    needed = {
-        p.relative_to(ROOT).as_posix() for p in PACKAGE.rglob("*") if p.suffix in (".py", ".txt")
-    }
-    assert needed <= held
+    needed = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".txt")]
+    assert {path.relative_to(ROOT).as_posix() for path in needed} <= held
     target = tmp_path / "installed"
-    subprocess.run(
-        [*pip, "install", "--no-deps", "--target", str(target), str(wheel)],
-        check=True,
-        cwd=tmp_path,
-    )
+    install = ["install", "--no-deps", "--target", str(target), str(wheel)]
+    subprocess.run([*pip, *install], check=True, cwd=tmp_path)
     code = "import privasr_k2.bin.privacy_plan as verb; print(verb.__file__)"
-    where = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path,
-        env={"PYTHONPATH": str(target)},
-    ).stdout  # fmt: skip
-    assert where.startswith(str(target))
+    command, variables = [sys.executable, "-c", code], {"PYTHONPATH": str(target)}
+    file = subprocess.check_output(command, text=True, cwd=tmp_path, env=variables)
+    assert file.startswith(str(target))
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -63,20 +51,16 @@ def distribution(requirement: str) -> str:
 
 
 def with_dependencies(names: Iterable[str]) -> set[str]:
-    """Distributions and all that they need, as far as installed; optional dependencies are left
-    out.
-    """
+    """Distributions and all installed ones that they need, without extras."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            try:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 needed = importlib.metadata.requires(name) or []
-            except importlib.metadata.PackageNotFoundError:
-                continue
-            waiting += [distribution(one) for one in needed if "extra ==" not in one]
+                waiting += [distribution(text) for text in needed if "extra ==" not in text]
     return found
 
 
@@ -98,24 +82,19 @@ def test_the_core_imports_without_the_extras() -> None:
         "sys.meta_path.insert(0, Refuse())\n"
         "for name in names: importlib.import_module(name)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], input=json.dumps([blocked, names]), cwd=ROOT, check=False,
-        capture_output=True, text=True,
-    )  # fmt: skip
+    shared = {"input": json.dumps([blocked, names]), "cwd": ROOT, "capture_output": True}
+    done = subprocess.run([sys.executable, "-c", code], text=True, **shared)
     assert done.returncode == 0, done.stderr
 
 
 def test_every_package_that_is_declared_is_locked() -> None:
     extras = PROJECT["optional-dependencies"]
-    declared = {
-        distribution(one) for name in extras if name not in ("all", "docs") for one in extras[name]
-    }
-    declared |= {distribution(one) for one in PROJECT["dependencies"]}
+    needed = [text for name in extras if name not in ("all", "docs") for text in extras[name]]
+    declared = {distribution(text) for text in (*PROJECT["dependencies"], *needed)}
     files = ("requirements/torch1.txt", "requirements/kenlm.txt")
     text = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in files)
     locked = {distribution(line) for line in text.splitlines() if "==" in line}
     assert declared - locked == set()
     [everything] = extras["all"]
-    assert set(re.split(r"[\[\],]+", everything.rstrip("]"))) == set(extras) - {"all"} | {
-        PROJECT["name"]
-    }
+    parts = set(re.split(r"[\[\],]+", everything.rstrip("]")))
+    assert parts == {PROJECT["name"], *extras} - {"all"}

@@ -21,19 +21,15 @@ LOC = {("york",): 1.0, ("new", "york"): 2.0, ("york", "york"): 0.3}
 
 
 def class_lm(kind: str, cut_history: bool, unknown_mass: float = 0.1, order: int = 3) -> ClassLm:
-    root = estimate(
-        count_ngrams(sentences(1, 120, words=PLAIN + TAGS), PLAIN + TAGS, order=order),
-        "witten_bell",
-    )
-    root = prune_to(root, 160)[0]
+    words = PLAIN + TAGS
+    counts = count_ngrams(sentences(1, 120, words=words), words, order=order)
+    root = prune_to(estimate(counts, "witten_bell"), 160)[0]
     subs = {"PER": make_sub_lm(PER, kind, unknown_mass=unknown_mass), "LOC": make_sub_lm(LOC, kind)}
     return ClassLm(root, subs, cut_history=cut_history)
 
 
 def readings(lm: ClassLm, words: tuple[str, ...]) -> list[tuple[tuple[str, ...], float]]:
-    """All ways to read the words as words and names: the root model's symbols, and P of the
-    names.
-    """
+    """All ways to read words as words and names: the root model's symbols, and P of the names."""
     if not words:
         return [((), 1.0)]
     found = [((words[0], *rest), prob) for rest, prob in readings(lm, words[1:])]

@@ -45,9 +45,8 @@ def write_system(
                 Utterance(f"u{i}", part, f"s{i % SPEAKERS}", ref, False, {POINT: tuple(hyp)})
             )
         scored = score_utterances(utterances, POINT, {})
-        found[part] = score_part(
-            part, scored, OPTIONS, raw_refs=[u.ref for u in utterances], vocabulary=None
-        )
+        refs = [utterance.ref for utterance in utterances]
+        found[part] = score_part(part, scored, OPTIONS, raw_refs=refs, vocabulary=None)
         if entities:
             person, none = frozenset({"PER"}), frozenset[str]()
             words = {u.id: (none, person, none, none, none)[: len(ref)] for u in utterances}

@@ -1,6 +1,4 @@
-"""A made corpus in the layout of Earnings-21: gold words and two recognizers of different
-quality.
-"""
+"""A made corpus in the layout of Earnings-21: gold words and two recognizers."""
 
 from __future__ import annotations
 

@@ -33,8 +33,10 @@ class Fit:
     def figures(self, means):
         return means
 
-config = TrainerConfig(epochs=4, lr=0.4, warmup_steps=0, final_lr_share=0.1, weight_decay=0.01, clip_norm=1.0,
-                       avg=1, average_over="last", save_every=0, mixed_precision=False, seed=1)
+config = TrainerConfig(
+    epochs=4, lr=0.4, warmup_steps=0, final_lr_share=0.1, weight_decay=0.01, clip_norm=1.0,
+    avg=1, average_over="last", save_every=0, mixed_precision=False, seed=1,
+)
 torch.manual_seed(0)
 model = torch.nn.Linear(2, 1)
 with join("cpu") as process:

@@ -31,19 +31,15 @@ def encoder(kind: str, dropout: float = 0.0) -> AnyEncoderConfig:
 
 def speller(**changes: Any) -> SpellerConfig:
     """A tiny speller."""
-    values: dict[str, Any] = dict(
-        embedding=4, dim=6, layers=2, attention=5, location_filters=2, location_kernel=3, dropout=0.0,
-        label_smoothing=0.0,
-    )  # fmt: skip
+    values: dict[str, Any] = dict(embedding=4, dim=6, layers=2, attention=5, location_filters=2)
+    values |= dict(location_kernel=3, dropout=0.0, label_smoothing=0.0)
     return SpellerConfig(**{**values, **changes})
 
 
 def transducer(**changes: Any) -> TransducerConfig:
     """A tiny prediction and joint network."""
-    values: dict[str, Any] = dict(
-        embedding=4, dim=6, layers=1, joint=5, dropout=0.0, joint_mb=10.0, backend="auto", prune_range=0,
-        simple_share=0.5,
-    )  # fmt: skip
+    values: dict[str, Any] = dict(embedding=4, dim=6, layers=1, joint=5, dropout=0.0, joint_mb=10.0)
+    values |= dict(backend="auto", prune_range=0, simple_share=0.5)
     return TransducerConfig(**{**values, **changes})
 
 
@@ -56,35 +52,40 @@ def spec(kind: str, encoder_kind: str = "tdnn", *, dropout: float = 0.0, **chang
         return RnntSpec(*shared, transducer(dropout=dropout, **changes))
     if kind == "las":
         return LasSpec(*shared, speller(dropout=dropout, **changes))
-    return CtcAttentionSpec(
-        *shared, speller(dropout=dropout, **changes), ctc_share=0.3, ctc_weight=0.4
-    )
+    own = speller(dropout=dropout, **changes)
+    return CtcAttentionSpec(*shared, own, ctc_share=0.3, ctc_weight=0.4)
 
 
 def model(kind: str, encoder_kind: str = "tdnn", **options: Any) -> Any:
     """A tiny model of random weights, with output layers that make differences."""
-    made = new_model(spec(kind, encoder_kind, **options), seed=1).eval()
+    return sharpened(new_model(spec(kind, encoder_kind, **options), seed=1))
+
+
+def sharpened(made: Any) -> Any:
+    """A model with larger output layers, so that outputs are far from uniform."""
+    layers = ("joint.output", "speller.output", "ctc_output", "output")
     with torch.no_grad():
         for name, parameter in made.named_parameters():
-            if name in (
-                "joint.output.weight",
-                "speller.output.weight",
-                "ctc_output.weight",
-                "output.weight",
-            ):
+            if name.removesuffix(".weight") in layers:
                 parameter.mul_(6.0)
-    return made
+    return made.eval()
 
 
 def everything(longest: int) -> list[tuple[int, ...]]:
     """All sequences of the tokens 1 to 3 with at most so many of them."""
-    return [one for length in range(longest + 1) for one in product((1, 2, 3), repeat=length)]
+    return [text for length in range(longest + 1) for text in product((1, 2, 3), repeat=length)]
 
 
 def spelled_lang(lang: Path) -> Path:
-    """Give the lang folder of :func:`tests.support.small_am.write_corpus` words that begin with a
-    mark.
-    """
+    """Give a lang folder of ``small_am.write_corpus`` words that begin with a mark."""
     (lang / "tokens.txt").write_text("<blk> 0\na 1\nb 2\nc 3\n▁ 4\n", encoding="utf-8")
     (lang / "lexicon.txt").write_text("AB ▁ a b\nC ▁ c\nCA ▁ c a\n", encoding="utf-8")
     return lang
+
+
+def renamed(name: str) -> str:
+    """``lstm.l0.ih.weight`` of Opacus as ``lstm.weight_ih_l0``."""
+    parts = name.removeprefix("_module.").split(".")
+    if len(parts) > 3 and parts[-2] in ("ih", "hh"):
+        return ".".join([*parts[:-3], f"{parts[-1]}_{parts[-2]}_{parts[-3]}"])
+    return ".".join(parts)

@@ -1,10 +1,8 @@
-"""A tiny language model, clients with text, and the numbers of a federated training, for the
-tests.
-"""
+"""A tiny language model, clients with text, and settings of a federated training."""
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +34,17 @@ PRIVATE = ("data=mini/adapt", "weights.by=uniform", "privacy.clip=0.5", "privacy
 def made_clients(count: int, most: int = 12, seed: int = 0) -> list[ClientText]:
     """Clients with 1 to ``most`` sentences of 1 to 7 words, and confidences."""
     generator = stream(seed, "made clients")
-    found = []
-    for number in range(count):
-        utterances = []
-        for which in range(int(generator.integers(1, most + 1))):
-            words = tuple(
-                generator.choice(VOCABULARY.words, size=int(generator.integers(1, 8))).tolist()
-            )
-            utterances.append(
-                Utterance(f"{number}-{which}", words, tuple(generator.random(len(words)).tolist()))
-            )
-        found.append(ClientText(f"client-{number:02}", tuple(utterances)))
-    return found
+
+    def utterance(name: str) -> Utterance:
+        words = generator.choice(VOCABULARY.words, size=int(generator.integers(1, 8))).tolist()
+        return Utterance(name, tuple(words), tuple(generator.random(len(words)).tolist()))
+
+    def client(number: int) -> ClientText:
+        size = int(generator.integers(1, most + 1))
+        text = tuple(utterance(f"{number}-{which}") for which in range(size))
+        return ClientText(f"client-{number:02}", text)
+
+    return [client(number) for number in range(count)]
 
 
 def settings(*overrides: str) -> FedLmConfig:
@@ -58,12 +55,8 @@ def settings(*overrides: str) -> FedLmConfig:
 def trainer(chosen: FedLmConfig, **client: Any) -> LocalTrainer:
     """With a new model, the same each time."""
     model = new_lm(SPEC, VOCABULARY, seed=1)
-    return LocalTrainer(
-        model,
-        chosen_parameters(model, chosen.trained),
-        dataclasses.replace(chosen.client, **client),
-        chosen.seed,
-    )
+    parameters, config = chosen_parameters(model, chosen.trained), replace(chosen.client, **client)
+    return LocalTrainer(model, parameters, config, chosen.seed)
 
 
 def saved_model(folder: Path) -> Path:

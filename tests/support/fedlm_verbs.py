@@ -25,11 +25,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def flags(folder: Path, out: str = "out") -> list[object]:
-    given = [
-        "--in-private-clients",
-        folder / "clients.jsonl.gz",
-        "--in-public-init",
-        folder / "init",
-    ]
-    dev = ["--in-public-dev-text", folder / "dev.txt"]
-    return [*given, *dev, "--out-dir", folder / out, "--device", "cpu", "--config", FEDLM]
+    clients = ["--in-private-clients", folder / "clients.jsonl.gz"]
+    public = ["--in-public-init", folder / "init", "--in-public-dev-text", folder / "dev.txt"]
+    return [*clients, *public, "--out-dir", folder / out, "--device", "cpu", "--config", FEDLM]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from privasr_k2.federated.fmp_release import (
-    FmpMechanism,
-    FmpReleaseConfig,
-)
+from privasr_k2.federated.fmp_release import FmpMechanism, FmpReleaseConfig
 
 RELEASE = FmpReleaseConfig(
     data="tiny/train",

@@ -28,34 +28,29 @@ CACHES = CacheConfig(
 def made_lists(nbests: Sequence[Sequence[str]], ids: Sequence[str] | None = None) -> NbestLists:
     """Lists with these hypotheses, by rank; no hypothesis: no path."""
     ids = ids or [f"u{place:03d}" for place in range(len(nbests))]
-    lists = tuple(
-        NbestList(
-            name, "test", "s", nbest[0] if nbest else "", not nbest,
-            tuple(Hypothesis(rank, words, -float(rank), {}) for rank, words in enumerate(nbest, 1)),
-        )
-        for name, nbest in zip(ids, nbests)
-    )  # fmt: skip
-    return NbestLists(
-        Path("nbest_test"), lists, {name: f"1.jsonl:{n}" for n, name in enumerate(ids, 1)}, ()
-    )
+    lists = []
+    for name, nbest in zip(ids, nbests):
+        hyps = (Hypothesis(rank, words, -float(rank), {}) for rank, words in enumerate(nbest, 1))
+        ref = nbest[0] if nbest else ""
+        lists.append(NbestList(name, "test", "s", ref, not nbest, tuple(hyps)))
+    lines = {name: f"1.jsonl:{n}" for n, name in enumerate(ids, 1)}
+    return NbestLists(Path("nbest_test"), tuple(lists), lines, ())
 
 
 def random_world(
     seed: int, *, utterances: int = 14, clients: int = 3, users: int = 4
 ) -> tuple[NbestLists, list[Turn], Spoken]:
-    """Random lists of 0 to 3 hypotheses, told to random clients and users, in a random order of
-    time.
-    """
+    """Random lists of 0 to 3 hypotheses, of random clients and users, in random order."""
     rng = np.random.default_rng(seed)
-    nbests = []
-    for _ in range(utterances):
-        hyps = [
-            " ".join(rng.choice(WORDS, size=rng.integers(0, 5))) for _ in range(rng.integers(0, 4))
-        ]
-        nbests.append([*dict.fromkeys(hyps)])
+
+    def hyp(_: int) -> str:
+        return " ".join(rng.choice(WORDS, size=rng.integers(0, 5)))
+
+    nbests = [[*dict.fromkeys(map(hyp, range(rng.integers(0, 4))))] for _ in range(utterances)]
     lists = made_lists(nbests)
     turns = [
-        Turn(one.id, f"c{rng.integers(clients)}", f"s{rng.integers(users)}") for one in lists.lists
+        Turn(nbest.id, f"c{rng.integers(clients)}", f"s{rng.integers(users)}")
+        for nbest in lists.lists
     ]
     timeline = [turns[place] for place in rng.permutation(utterances)]
     return lists, timeline, spoken_of(lists, timeline, NUMBERS)

@@ -1,8 +1,6 @@
-"""Damage to valid files, and what every reader has to do with them: give a value, or an error of
-ours.
+"""Damage to valid files, of which every reader gives a value or an error of ours.
 
-``PRIVASR_FUZZ_EXAMPLES=N`` takes N examples for each format, drawn anew each time; without it the
-examples are few and always the same.
+``PRIVASR_FUZZ_EXAMPLES=N`` takes N new examples for each format; without it they are few and fixed.
 """
 
 from __future__ import annotations
@@ -27,96 +25,18 @@ Files = Mapping[str, bytes]
 
 _ASKED = os.environ.get("PRIVASR_FUZZ_EXAMPLES")
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_NUMBERS = tuple(
-    text.encode()
-    for text in (
-        *(
-            "-1",
-            "0",
-            "-0",
-            "1",
-            "2",
-            "7",
-            "1e999",
-            "-1e999",
-            "nan",
-            "NaN",
-            "inf",
-            "-Infinity",
-            "1e308",
-            "1e-320",
-        ),
-        *(
-            "99999999999999999999",
-            "-9223372036854775809",
-            "2147483648",
-            "9" * 5000,
-            "0x10",
-            "1_0",
-            "",
-            "1.5",
-        ),
-        *("²", "٣", "true", "null", "one", "1e5", "00", " ", "1 2"),
-    )
-)
-_PIECES = (
-    *(
-        b"\x00",
-        b"\xff",
-        b"\xc3",
-        b"\xed\xa0\x80",
-        b"\r",
-        b"\n",
-        b"\n\n",
-        b"\t",
-        b" ",
-        b"\xef\xbb\xbf",
-        b"\x1a",
-    ),
-    *(
-        "\u2028".encode(),
-        "\u0085".encode(),
-        "\u00a0".encode(),
-        "\u3000".encode(),
-        "e\u0301".encode(),
-    ),
-    *(
-        b'"',
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b":",
-        b",",
-        b"\\",
-        b"|",
-        b"#",
-        b";",
-        b"%",
-        b"&a *a",
-        b"!!python/none x",
-    ),
-    *(b"[" * 100_000, b'{"a":' * 100_000, rb"\ud800", b"<PER>", b"${x}", b"(", b")", b"-"),
-)
+_WORDS = """-1 0 -0 1 2 7 1e999 -1e999 nan NaN inf -Infinity 1e308 1e-320 99999999999999999999
+-9223372036854775809 2147483648 0x10 1_0 1.5 ² ٣ true null one 1e5 00"""
+_NUMBERS = tuple(text.encode() for text in (*_WORDS.split(), "9" * 5000, "", " ", "1 2"))
+_CODES = (b"\x00", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\x1a", rb"\ud800")
+_BLANKS = (b"\r", b"\n", b"\n\n", b"\t", b" ", *map(str.encode, "\u2028\u0085\u00a0\u3000"))
+_MARKS = tuple(b'" { } [ ] : , \\ | # ; % ( ) - <PER> ${x}'.split())
+_LONG = (b"&a *a", b"!!python/none x", "e\u0301".encode(), b"[" * 100_000, b'{"a":' * 100_000)
+_PIECES = (*_CODES, *_BLANKS, *_MARKS, *_LONG)
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2**63, 10**400, 0.5, -1.5, 1e308, float("nan"), float("inf")),
-    *(
-        "",
-        " ",
-        "a b",
-        "\ud800",
-        "²",
-        "1",
-        "nan",
-        [],
-        [[]],
-        {},
-        {"": None},
-        [None],
-        [1, 2],
-        {"a": []},
-        "x" * 300,
-    ),
+    *("", " ", "a b", "\ud800", "²", "1", "nan", "x" * 300),
+    *([], [[]], {}, {"": None}, [None], [1, 2], {"a": []}),
 )
 
 DAMAGE = st.lists(
@@ -150,30 +70,21 @@ def damaged_files(files: Files, damages: Sequence[tuple[int, int, int]]) -> dict
     if not damages:
         return dict(files)
     name = sorted(files)[damages[0][2] % len(files)]
-    return {
-        **files,
-        name: damaged(
-            files[name], [(kind, where, how // len(files)) for kind, where, how in damages]
-        ),
-    }
+    scaled = [(kind, where, how // len(files)) for kind, where, how in damages]
+    return {**files, name: damaged(files[name], scaled)}
 
 
 @contextmanager
 def folder_of(files: Files) -> Iterator[Path]:
-    """A folder with these files; when the block ends they are as they were, and there are no
-    others.
-    """
+    """A folder with these files, which the block must not change."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
         yield folder
-        there = {
-            str(path.relative_to(folder)): path.read_bytes()
-            for path in folder.rglob("*")
-            if path.is_file()
-        }
+        paths = (path for path in folder.rglob("*") if path.is_file())
+        there = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
         assert there == dict(files), "a reader has written"
 
 
@@ -206,17 +117,15 @@ def jsonl(*records: Any) -> bytes:
 
 
 def _flip(content: bytes, where: int, how: int) -> bytes:
-    if not content:
-        return content
-    at = where % len(content)
-    return content[:at] + bytes([content[at] ^ (1 << how % 8)]) + content[at + 1 :]
+    at = where % max(len(content), 1)
+    return (
+        content[:at] + bytes(c ^ (1 << how % 8) for c in content[at : at + 1]) + content[at + 1 :]
+    )
 
 
 def _replace(content: bytes, where: int, how: int) -> bytes:
-    if not content:
-        return content
-    at = where % len(content)
-    return content[:at] + bytes([how % 256]) + content[at + 1 :]
+    at = where % max(len(content), 1)
+    return content[:at] + bytes([how % 256])[: len(content)] + content[at + 1 :]
 
 
 def _cut(content: bytes, where: int, how: int) -> bytes:
@@ -235,15 +144,9 @@ def _insert(content: bytes, where: int, how: int) -> bytes:
 
 def _double_line(content: bytes, where: int, how: int) -> bytes:
     lines = content.splitlines(keepends=True)
-    if not lines:
-        return content
-    return b"".join(
-        [
-            *lines[: how % (len(lines) + 1)],
-            lines[where % len(lines)],
-            *lines[how % (len(lines) + 1) :],
-        ]
-    )
+    if lines:
+        lines.insert(how % (len(lines) + 1), lines[where % len(lines)])
+    return b"".join(lines)
 
 
 def _remove_line(content: bytes, where: int, how: int) -> bytes:
@@ -253,18 +156,18 @@ def _remove_line(content: bytes, where: int, how: int) -> bytes:
 
 
 def _swap_lines(content: bytes, where: int, how: int) -> bytes:
-    lines = content.splitlines(keepends=True)
-    if lines:
-        one, other = where % len(lines), how % len(lines)
-        lines[one], lines[other] = lines[other], lines[one]
-    return b"".join(lines)
+    return _swapped(content.splitlines(keepends=True), where, how)
 
 
 def _swap_words(content: bytes, where: int, how: int) -> bytes:
-    words = re.split(rb"(\s+)", content)
-    one, other = where % len(words), how % len(words)
-    words[one], words[other] = words[other], words[one]
-    return b"".join(words)
+    return _swapped(re.split(rb"(\s+)", content), where, how)
+
+
+def _swapped(pieces: list[bytes], where: int, how: int) -> bytes:
+    if pieces:
+        first, second = where % len(pieces), how % len(pieces)
+        pieces[first], pieces[second] = pieces[second], pieces[first]
+    return b"".join(pieces)
 
 
 def _number(content: bytes, where: int, how: int) -> bytes:
@@ -282,9 +185,7 @@ def _encoding(content: bytes, where: int, how: int) -> bytes:
 
 
 def _json_value(content: bytes, where: int, how: int) -> bytes:
-    """Another value for one node of a JSON document or of one JSON line; or the node is taken
-    out.
-    """
+    """Change or delete one node of a JSON document or of one JSON line."""
     lines = content.split(b"\n")
     filled = [number for number, line in enumerate(lines) if line.strip()]
     try:
@@ -310,30 +211,16 @@ def _json_value(content: bytes, where: int, how: int) -> bytes:
 
 
 def _nodes(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every value below ``value`` as what holds it and under which key."""
-    items = (
-        enumerate(value)
-        if isinstance(value, list)
-        else value.items()
-        if isinstance(value, dict)
-        else ()
+    """Every value below ``value``, as its holder and key."""
+    keys = (
+        range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()
     )
-    for key, inner in list(items):
+    for key in list(keys):
         yield value, key
-        yield from _nodes(inner)
+        yield from _nodes(value[key])
 
 
 _KINDS: tuple[Callable[[bytes, int, int], bytes], ...] = (
-    *(
-        _flip,
-        _replace,
-        _cut,
-        _take_out,
-        _insert,
-        _double_line,
-        _remove_line,
-        _swap_lines,
-        _swap_words,
-    ),
-    *(_number, _encoding, _json_value),
+    *(_flip, _replace, _cut, _take_out, _insert, _number, _encoding, _json_value),
+    *(_double_line, _remove_line, _swap_lines, _swap_words),
 )

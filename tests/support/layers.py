@@ -1,6 +1,4 @@
-"""The layers of docs/design.md as data, and the package's modules: what the tests of this folder
-check.
-"""
+"""The layers of docs/design.md as data, and the package's modules."""
 
 from __future__ import annotations
 
@@ -34,26 +32,15 @@ SIDEWAYS = {
 K2_PLACES = ("graph.", "decoding.", "am.losses", "am.rnnt_loss")
 #: Free of torch, lhotse and k2, also inside functions: besides layers 0 and 1 without compat.
 LIGHT = {
-    f"lm.{name}"
-    for name in (
-        "arpa",
-        "ngram",
-        "sub_lm",
-        "names",
-        "classes",
-        "class_files",
-        "marginals",
-        "interpolate",
-    )
+    *("lm.arpa", "lm.ngram", "lm.sub_lm", "lm.names", "lm.classes", "lm.class_files"),
+    *("lm.marginals", "lm.interpolate"),
 }
 HEAVY = {"torch", "lhotse", "k2"}
 
 
 @dataclass(frozen=True)
 class Import:
-    """One import statement: what it names, its line, and whether it runs when the module is
-    imported.
-    """
+    """One import statement; ``at_top``: it runs when the module is imported."""
 
     target: str
     line: int
@@ -61,21 +48,17 @@ class Import:
 
 
 def modules() -> dict[str, Path]:
-    """All modules by their dotted name inside the package; ``__init__`` files by their
-    package's.
-    """
-    found = {}
+    """All modules by their dotted name inside the package."""
+    paths = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = path
-    return found
+        paths[name] = path
+    return paths
 
 
 def imports(path: Path) -> list[Import]:
-    """Every import of a file; names under ``if TYPE_CHECKING`` are left out, since they never
-    run.
-    """
+    """Every import of a file but those under ``if TYPE_CHECKING``, which never run."""
     return list(_walk(ast.parse(path.read_text(encoding="utf-8")), at_top=True))
 
 
@@ -86,13 +69,9 @@ def _walk(node: ast.AST, *, at_top: bool) -> list[Import]:
             found += [Import(alias.name, child.lineno, at_top) for alias in child.names]
         elif isinstance(child, ast.ImportFrom):
             base = "." * child.level + (child.module or "")
-            # "from privasr_k2 import config" names a module, "from privasr_k2.config import load"
-            # does not.
-            names = (
-                [f"{base}.{alias.name}" for alias in child.names]
-                if base == "privasr_k2"
-                else [base]
-            )
+            # Only names of the package itself are modules.
+            of_package = [f"{base}.{alias.name}" for alias in child.names]
+            names = of_package if base == "privasr_k2" else [base]
             found += [Import(name, child.lineno, at_top) for name in names]
         elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             found += [i for inner in child.orelse for i in _walk(inner, at_top=at_top)]
@@ -103,12 +82,12 @@ def _walk(node: ast.AST, *, at_top: bool) -> list[Import]:
 
 
 def part(module: str) -> str:
-    """The first piece of a module's name inside the package: what the layers are given for."""
+    """The part of the package that has a layer: the first piece of a module's name."""
     return module.split(".")[0]
 
 
 def layer_problems(module: str, found: list[Import]) -> list[str]:
-    """What breaks the rules of the layers in a module's imports.
+    """The imports of a module that break the rules of the layers.
 
     >>> layer_problems("text.normalize", [Import("privasr_k2.am.ctc", 3, True)])
     ['text.normalize:3: layer 1 imports privasr_k2.am.ctc of layer 4']
@@ -124,17 +103,14 @@ def layer_problems(module: str, found: list[Import]) -> list[str]:
             if other not in LAYERS:
                 problems.append(f"{where}: {item.target} is in no layer")
             elif LAYERS[other] > layer:
-                problems.append(
-                    f"{where}: layer {layer} imports {item.target} of layer {LAYERS[other]}"
-                )
+                upper = f"{item.target} of layer {LAYERS[other]}"
+                problems.append(f"{where}: layer {layer} imports {upper}")
             elif LAYERS[other] == layer != 0 and other != own and (own, other) not in SIDEWAYS:
-                problems.append(
-                    f"{where}: {own} and {other} of layer {layer} do not know each other"
-                )
+                both = f"{own} and {other} of layer {layer}"
+                problems.append(f"{where}: {both} do not know each other")
         elif top == "k2" and (item.at_top or not module.startswith(K2_PLACES)):
-            problems.append(
-                f"{where}: k2 is imported inside functions of {', '.join(K2_PLACES)} only"
-            )
+            places = f"inside functions of {', '.join(K2_PLACES)} only"
+            problems.append(f"{where}: k2 is imported {places}")
         elif top in HEAVY and ((layer <= 1 and module != "compat") or module in LIGHT):
             problems.append(f"{where}: no {top} here")
         elif top == "lhotse" and item.at_top:

@@ -40,14 +40,5 @@ def train_flags(
     corpus: tuple[Path, Path], repo_root: Path, kind: str, out_dir: Path, *more: str
 ) -> list[object]:
     layers = [section(f"lm_{kind}"), section(f"lm_{kind}", "tiny")]
-    found = [
-        "--in-manifests",
-        corpus[0],
-        "--in-lang",
-        corpus[1],
-        "--out-dir",
-        out_dir,
-        "--device",
-        "cpu",
-    ]
-    return [*found, "--config", *layers, "--set", *QUICK, *more]
+    inputs = ["--in-manifests", corpus[0], "--in-lang", corpus[1], "--out-dir", out_dir]
+    return [*inputs, "--device", "cpu", "--config", *layers, "--set", *QUICK, *more]

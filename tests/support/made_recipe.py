@@ -1,6 +1,4 @@
-"""A small recipe: scores, releases and perplexities as the verbs write them, and its declared
-systems.
-"""
+"""A small recipe's systems with scores, releases and perplexities as the verbs write them."""
 
 from __future__ import annotations
 
@@ -58,10 +56,9 @@ def spend(folder: Path, noise: float, unit: str = "speaker", **more: Any) -> Pat
     spending = Spending(**{**values, **more})
     path = folder / "privacy.json"
     book = folder.parent / "ledger.json"
-    with release.begin(
-        book, beside=path, spending=spending, fingerprint=folder.name, max_epsilon=None
-    ) as made:
-        made.finish()
+    shared = {"spending": spending, "fingerprint": folder.name, "max_epsilon": None}
+    with release.begin(book, beside=path, **shared) as begun:
+        begun.finish()
     return path
 
 
@@ -77,15 +74,9 @@ def system(folder: Path, name: str, method: str, wrong: int | None = None, **mor
 
 
 def pate(folder: Path) -> list[System]:
-    """A public system, one that is not private, and two students, one of them compared with the
-    other.
-    """
-    beside = {
-        "public": "public",
-        "not_private": "all_data",
-        "protects": "a speaker",
-        "headline": True,
-    }
+    """A public system, one that is not private, and two students; the second meets the first."""
+    beside = {"public": "public", "not_private": "all_data", "protects": "a speaker"}
+    beside |= {"headline": True}
     return [
         system(folder, "public", "public", 28, facts={"model": "ctc"}),
         system(
@@ -114,7 +105,8 @@ def perplexities(path: Path, ppls: Mapping[str, float]) -> Path:
     """A file of verb ``perplexity``: the same five groups for all, harder and easier by as much."""
     records = [
         {
-            "lm": f"exp/lm/{name}", "ppl": ppl, "ppl_with_oov": None, "words": 40, "sentences": 10, "oov": 0,
+            "lm": f"exp/lm/{name}", "ppl": ppl, "ppl_with_oov": None, "words": 40,
+            "sentences": 10, "oov": 0,
             "groups": {f"c{n}": [10 * (math.log(ppl) + (n - 2) / 10), 10] for n in range(5)},
         }
         for name, ppl in ppls.items()
@@ -125,13 +117,13 @@ def perplexities(path: Path, ppls: Mapping[str, float]) -> Path:
 
 def figure(rows: Sequence[Row], name: str, metric: str, **more: Any) -> Row:
     """The one row of a system's figure."""
-    found = [
+    matching = [
         row for row in rows
         if (row.system, row.metric, row.against) == (name, metric, "")
         and all(getattr(row, key) == value for key, value in more.items())
     ]  # fmt: skip
-    assert len(found) == 1, found
-    return found[0]
+    assert len(matching) == 1, matching
+    return matching[0]
 
 
 def changed(one: System, **values: Any) -> System:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from privasr_k2.scoring.hypotheses import Utterance, Weights
 from privasr_k2.scoring.results import (
     PartScore,
     Score,
+    ScoredUtterance,
     ScoreOptions,
     read_score,
     score_characters,
@@ -31,62 +32,42 @@ def write_score(
     found: dict[str, PartScore] = {}
     records = []
     for part, (refs, hyps) in parts.items():
-        utterances = [
-            Utterance(
-                name,
-                part,
-                f"s{i % num_speakers}",
-                tuple(ref.split()),
-                False,
-                {POINT: tuple(hyps[name].split())},
-            )
-            for i, (name, ref) in enumerate(refs.items())
-        ]
+        utterances = []
+        for i, (name, ref) in enumerate(refs.items()):
+            facts, words = (name, part, f"s{i % num_speakers}"), tuple(hyps[name].split())
+            utterances.append(Utterance(*facts, tuple(ref.split()), False, {POINT: words}))
         scored = score_utterances(utterances, POINT, {})
-        made = score_part(
-            part, scored, OPTIONS, raw_refs=[u.ref for u in utterances], vocabulary=None
-        )
+        raw_refs = [utterance.ref for utterance in utterances]
+        made = score_part(part, scored, OPTIONS, raw_refs=raw_refs, vocabulary=None)
         values = {**made.to_dict(), "characters": score_characters(part, scored, OPTIONS).to_dict()}
         found[part] = PartScore.from_dict(values)
-        records += [u.to_dict() for u in scored]
-    score = Score(folder, folder.parent.name, "test", POINT, OPTIONS, found)
-    write_json(folder / "wer.json", score.to_dict())
-    write_jsonl(folder / "utterances.jsonl", records)
-    return read_score(folder)
+        records += scored
+    return _written(folder, "test", OPTIONS, found, records)
 
 
 def write_hyps(
     folder: Path, hyps: list[str | None], ref: str = "a b c d", role: str = "test"
 ) -> Score:
     """Score and write hypotheses of one reference; ``None``: nothing was recognized."""
-    utterances = [
-        Utterance(
-            f"u{i}",
-            "test_x",
-            f"s{i % 3}",
-            tuple(ref.split()),
-            h is None,
-            {} if h is None else {POINT: tuple(h.split())},
-        )
-        for i, h in enumerate(hyps)
-    ]
-    scored = score_utterances(utterances, POINT, {})
-    refs = [u.ref for u in utterances]
-    part = score_part(
-        "test_x",
-        scored,
-        replace(OPTIONS, num_replicates=5000),
-        raw_refs=refs,
-        vocabulary={"a", "b", "c"},
-    )
-    score = Score(
-        folder,
-        folder.parent.name,
-        role,
-        POINT,
-        replace(OPTIONS, num_replicates=5000),
-        {"test_x": part},
-    )
+    utterances = []
+    for i, hyp in enumerate(hyps):
+        facts, words = (f"u{i}", "test_x", f"s{i % 3}"), tuple((hyp or "").split())
+        points = {} if hyp is None else {POINT: words}
+        utterances.append(Utterance(*facts, tuple(ref.split()), hyp is None, points))
+    scored, options = score_utterances(utterances, POINT, {}), replace(OPTIONS, num_replicates=5000)
+    raw_refs = [utterance.ref for utterance in utterances]
+    part = score_part("test_x", scored, options, raw_refs=raw_refs, vocabulary={"a", "b", "c"})
+    return _written(folder, role, options, {"test_x": part}, scored)
+
+
+def _written(
+    folder: Path,
+    role: str,
+    options: ScoreOptions,
+    parts: dict[str, PartScore],
+    scored: Sequence[ScoredUtterance],
+) -> Score:
+    score = Score(folder, folder.parent.name, role, POINT, options, parts)
     write_json(folder / "wer.json", score.to_dict())
-    write_jsonl(folder / "utterances.jsonl", [u.to_dict() for u in scored])
+    write_jsonl(folder / "utterances.jsonl", [utterance.to_dict() for utterance in scored])
     return read_score(folder)

@@ -20,13 +20,9 @@ for verb, *flags in json.loads(sys.argv[1]):
 """
 
 
-def run_verbs(
-    *commands: tuple[object, ...], plugin: Path | None
-) -> subprocess.CompletedProcess[str]:
-    """Run verbs in one process, with a plugin."""
-    given = json.dumps([[str(part) for part in command] for command in commands])
+def run_verbs(*commands: str, plugin: Path | None) -> subprocess.CompletedProcess[str]:
+    """Run verbs, given as words, in one process with a plugin."""
+    words = json.dumps([command.split() for command in commands])
     environment = {**os.environ, "PRIVASR_PLUGINS": "" if plugin is None else str(plugin)}
-    return subprocess.run(
-        [sys.executable, "-c", RUN, given], cwd=ROOT, env=environment, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-c", RUN, words]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

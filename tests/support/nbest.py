@@ -1,21 +1,19 @@
-"""Helpers shared with ``test_nbest.py``."""
+"""Lattices of k2, all of their paths, and a small decoder."""
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pytest
 
 from privasr_k2.decoding.first_pass import Decoder, SearchConfig
-from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
-from privasr_k2.graph.lang import load_lang, symbols_text
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights
+from tests.support.small_graphs import make_graph, make_lang
 
 if TYPE_CHECKING:
     import k2
@@ -43,9 +41,8 @@ def enumerated(lattice: k2.Fsa, weights: Weights) -> list[Best]:
     for (source, target, label), said, am, lm in columns:
         leaving[source].append((target, label, [w for w in said if w > 0], am, lm))
     final, best = one.shape[0] - 1, {}
-    stack: list[tuple[int, tuple[int, ...], float, float, tuple[int, ...]]] = [
-        (0, (), 0.0, 0.0, ())
-    ]
+    start: tuple[int, tuple[int, ...], float, float, tuple[int, ...]] = (0, (), 0.0, 0.0, ())
+    stack = [start]
     while stack:
         state, spoken, am, lm, labels = stack.pop()
         if state == final:
@@ -64,9 +61,7 @@ def total(path: object, weights: Weights) -> float:
 
 
 def random_lattice(seed: int, *, levels: int, width: int, spread: float) -> k2.Fsa:
-    """Arcs from each state to the next level, with no word, one, or two; some states lead
-    nowhere.
-    """
+    """Arcs from level to level with up to two words; some states are dead ends."""
     import k2
     import torch
 
@@ -95,45 +90,25 @@ def random_lattice(seed: int, *, levels: int, width: int, spread: float) -> k2.F
     lattice.am_scores = torch.from_numpy(generator.normal(-5, spread, len(rows)).astype(np.float32))
     lattice.lm_scores = torch.from_numpy(generator.normal(-3, spread, len(rows)).astype(np.float32))
     lattice = k2.create_fsa_vec([lattice])
-    lattice.num_words = torch.tensor(
-        [float(sum(word > 0 for word in said[n])) for n in order], dtype=torch.float32
-    )
+    lattice.num_words = torch.tensor([float(sum(word > 0 for word in said[n])) for n in order])
     return lattice
 
 
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory: pytest.TempPathFactory) -> Decoder:
     root = tmp_path_factory.mktemp("graph")
-    (root / "lang").mkdir()
     words = ["ab", "ba", "bab", "c", "see"]
-    (root / "lang/tokens.txt").write_text(symbols_text(["<blk>", "A", "B", "C"]))
-    (root / "lang/words.txt").write_text(symbols_text(["<eps>", *words, "#0"]))
-    (root / "lang/lexicon.txt").write_text("ab A B\nba B A\nbab B A B\nc C\nsee C\nsee C A\n")
-    lang, generator = load_lang(root / "lang"), stream(1, "text")
+    lang = make_lang(root / "lang", "ab A B\nba B A\nbab B A B\nc C\nsee C\nsee C A\n")
+    generator = stream(1, "text")
     text = [list(generator.choice(words, size=generator.integers(1, 5))) for _ in range(25)]
     model = estimate(count_ngrams(text, words, order=2), "witten_bell")
-    HLG, info = compile_graph(lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa"))
-    save_graph(HLG, lang, info, root / "graph")
-    search = SearchConfig(
-        backend="k2",
-        search_beam=100.0,
-        output_beam=12.0,
-        min_active_states=30,
-        max_active_states=10000,
-        search_lm_weight=1.0,
-        lm_weights=[1.0],
-        insertion_penalties=[0.0],
-    )
-    return Decoder.from_folder(root / "graph", search)
+    search = SearchConfig("k2", 100.0, 12.0, 30, 10000, 1.0, [1.0], [0.0])
+    return Decoder.from_folder(make_graph(root / "graph", lang, model), search)
 
 
 def noise(seed: int, lengths: list[int]) -> tuple[np.ndarray, list[int]]:
     """(N, T, 4) log-probabilities of nothing in particular."""
     import torch
 
-    drawn = (
-        stream(seed, "noise")
-        .normal(0.0, 1.5, size=(len(lengths), max(lengths), 4))
-        .astype(np.float32)
-    )
-    return torch.from_numpy(drawn).log_softmax(dim=2), torch.tensor(lengths)  # type: ignore[return-value]
+    drawn = stream(seed, "noise").normal(0.0, 1.5, size=(len(lengths), max(lengths), 4))
+    return torch.from_numpy(drawn.astype(np.float32)).log_softmax(dim=2), torch.tensor(lengths)  # type: ignore[return-value]

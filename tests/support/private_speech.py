@@ -57,9 +57,8 @@ def trainer(data: PrivateData, *changes: str, kind: str = "ctc", encoder: str = 
 
 def made_model(kind: str = "ctc", encoder: str = "tdnn", **options: Any) -> AcousticModel:
     """A tiny model that is used to features of such a size."""
-    made: AcousticModel = (
-        tiny_model(encoder, **options) if kind == "ctc" else model(kind, encoder, **options)
-    )
+    ctc = kind == "ctc"
+    made: AcousticModel = tiny_model(encoder, **options) if ctc else model(kind, encoder, **options)
     made.deviation = torch.full_like(made.deviation, 0.7)
     return made
 
@@ -67,8 +66,7 @@ def made_model(kind: str = "ctc", encoder: str = "tdnn", **options: Any) -> Acou
 def saved_model(folder: Path, lang: Path, kind: str = "ctc", encoder: str = "tdnn") -> Path:
     """The folder of such a model."""
     made = made_model(kind, encoder)
-    tokens = [
-        line.split()[0] for line in (lang / "tokens.txt").read_text(encoding="utf-8").splitlines()
-    ]
+    lines = (lang / "tokens.txt").read_text(encoding="utf-8").splitlines()
+    tokens = [line.split()[0] for line in lines]
     save_model(folder, made.spec, made.state_dict(), tokens)
     return folder

@@ -39,7 +39,6 @@ def main():
     for flag in ("in-private-data", "in-public-words", "out-dir", "out-privacy", "ledger"):
         made.add_argument("--" + flag, type=Path)
     made.add_argument("--max-epsilon", type=float)
-    cli.add_config(made)
     args = cli.parse(made)
     given = cli.load(All, args)
     numbers = [float(line) for line in args.in_private_data.read_text().split()]

@@ -14,14 +14,7 @@ from privasr_k2.am.steps import Stepper
 def score_hypotheses(
     model: Recognizer, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
 ) -> list[Tensor]:
-    """log P(hypothesis | utterance) of given token sequences.
-
-    Args:
-        hyps: for each of the N utterances its hypotheses, numbers from 1; there may be none.
-
-    Returns:
-        for each utterance (number of its hypotheses,) float64.
-    """
+    """log P(hypothesis | utterance), float64, of the hypotheses of each of N utterances."""
     rows, targets, target_lengths = _flat(hyps, features.device)
     if not len(rows):
         return [torch.zeros(0, dtype=torch.float64, device=features.device)] * len(hyps)
@@ -33,11 +26,7 @@ def score_hypotheses(
 def next_log_probs(
     model: Recognizer, features: Tensor, lengths: Tensor, prefixes: Sequence[Sequence[int]]
 ) -> Tensor:
-    """What follows one given prefix of each of N utterances: (N, C) log-probabilities, 0 = the end.
-
-    Reading on from there, token by token, is what :meth:`Recognizer.stepper` is for: teachers that
-    are given the same tokens keep a stepper each.
-    """
+    """(N, C) log-probabilities of the token after one prefix of each utterance, 0 = the end."""
     _, targets, target_lengths = _flat([[one] for one in prefixes], features.device)
     return _after(model.stepper(*model.encode(features, lengths)), targets, target_lengths)
 
@@ -58,10 +47,8 @@ def _flat(
     """Rows (M,), padded tokens (M, U) and lengths (M,) of all hypotheses of all utterances."""
     sequences = [torch.tensor(list(one), dtype=torch.int64) for of_one in hyps for one in of_one]
     rows = [row for row, of_one in enumerate(hyps) for _ in of_one]
-    padded = (
-        torch.nn.utils.rnn.pad_sequence(sequences, batch_first=True)
-        if sequences
-        else torch.zeros(0, 0, dtype=torch.int64)
-    )
+    padded = torch.zeros(0, 0, dtype=torch.int64)
+    if sequences:
+        padded = torch.nn.utils.rnn.pad_sequence(sequences, batch_first=True)
     lengths = torch.tensor([len(one) for one in sequences], dtype=torch.int64)
     return torch.tensor(rows, dtype=torch.int64).to(device), padded.to(device), lengths.to(device)

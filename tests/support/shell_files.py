@@ -1,9 +1,8 @@
-"""The repository's shell files, one a line: what shellcheck reads, from tests/run.sh and from the
-tests.
-"""
+"""The repository's shell files, one a line, for shellcheck."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -18,25 +17,20 @@ def repository_files() -> list[Path]:
         names = [Path(name) for name in listed.stdout.splitlines()]
     else:
         tops = [top for top in ROOT.iterdir() if not top.name.startswith(".") or top.name == ".ci"]
-        found = [path for top in tops for path in (top.rglob("*") if top.is_dir() else [top])]
-        names = [name for name in (path.relative_to(ROOT) for path in found) if not _made(name)]
+        paths = [path for top in tops for path in (top.rglob("*") if top.is_dir() else [top])]
+        names = [n for n in (path.relative_to(ROOT) for path in paths) if not _is_output(n)]
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
-def _made(name: Path) -> bool:
-    """Whether a run wrote this file: what .gitignore says, for a folder without git."""
-    parts = name.parts
-    return "__pycache__" in parts or (
-        parts[0] == "egs"
-        and (parts[1:2] == ("user",) or parts[2:3] in {("data",), ("exp",), ("corpus",)})
-    )
+def _is_output(name: Path) -> bool:
+    """Whether .gitignore has this file, for a folder without git."""
+    ignored = r"(.*/)?__pycache__/.*|egs/(user|[^/]+/(data|exp|corpus))(/.*)?"
+    return re.fullmatch(ignored, name.as_posix()) is not None
 
 
 def shell_files() -> list[Path]:
     """Files named ``*.sh`` and those whose first line names a shell."""
-    return [
-        name for name in repository_files() if name.suffix == ".sh" or _has_shell_line(ROOT / name)
-    ]
+    return [n for n in repository_files() if n.suffix == ".sh" or _has_shell_line(ROOT / n)]
 
 
 def _has_shell_line(path: Path) -> bool:

@@ -18,22 +18,15 @@ def corpus(folder: Path, name: str, speakers: Sequence[str], *, dim: int = 5) ->
     from lhotse.utils import fastcopy
 
     feats, _ = write_corpus(folder / name, utterances=2 * len(speakers))
-    for role, names in (
-        ("train", [one for one in speakers for _ in "ab"]),
-        ("dev", [f"{name}_dev"] * 6),
-    ):
-        cuts = [
-            fastcopy(
-                cut,
-                id=f"{name}-{cut.id}",
-                supervisions=[fastcopy(cut.supervisions[0], speaker=speaker)],
-            )
-            for cut, speaker in zip(load_cuts(feats, role), names)
-        ]
+    train = [speaker for speaker in speakers for _ in "ab"]
+    for role, names in (("train", train), ("dev", [f"{name}_dev"] * 6)):
+        cuts = []
+        for cut, speaker in zip(load_cuts(feats, role), names):
+            said = [fastcopy(cut.supervisions[0], speaker=speaker)]
+            cuts.append(fastcopy(cut, id=f"{name}-{cut.id}", supervisions=said))
         save_cuts(cuts, feats, role)
-    write_text(
-        feats / "features.yaml", yaml.safe_dump({"kind": "given", "dim": dim, "frame_shift": 0.01})
-    )
+    about = {"kind": "given", "dim": dim, "frame_shift": 0.01}
+    write_text(feats / "features.yaml", yaml.safe_dump(about))
     return feats
 
 

@@ -66,12 +66,7 @@ def features(*lengths: int, dim: int = 5, seed: int = 0) -> tuple[torch.Tensor, 
 def write_corpus(
     folder: Path, *, utterances: int = 24, seed: int = 0, scale: float = 1.0
 ) -> tuple[Path, Path]:
-    """A features folder and a lang folder: every token is a direction in feature space, held for 8
-    frames.
-
-    Returns:
-        the two folders.
-    """
+    """A features and a lang folder; every token is a direction in feature space for 8 frames."""
     from lhotse import CutSet, Features, MonoCut, SupervisionSegment
     from lhotse.features.io import NumpyFilesWriter
 
@@ -94,20 +89,23 @@ def write_corpus(
                 held = [np.zeros((4, 5))]
                 for token in (token for word in words for token in spelled[word]):
                     held += [np.tile(directions[token], (8, 1)), np.zeros((3, 5))]
-                values = (
-                    np.concatenate(held) + 0.3 * rng.normal(size=(sum(map(len, held)), 5))
-                ).astype(np.float32)
+                noise = 0.3 * rng.normal(size=(sum(map(len, held)), 5))
+                values = (np.concatenate(held) + noise).astype(np.float32)
                 shared = dict(start=0, duration=len(values) / 100, recording_id=name)
                 manifest = Features(
-                    type="given", num_frames=len(values), num_features=5,
-                    frame_shift=0.01, sampling_rate=16000,
-                    storage_type=writer.name, storage_path=str(writer.storage_path), channels=0,
-                    storage_key=writer.write(name, values), **shared,
-                )  # fmt: skip
-                said = SupervisionSegment(id=name, text=" ".join(words), speaker="s", **shared)
-                cut = MonoCut(
-                    name, 0, shared["duration"], 0, supervisions=[said], features=manifest
+                    type="given",
+                    num_frames=len(values),
+                    num_features=5,
+                    frame_shift=0.01,
+                    sampling_rate=16000,
+                    storage_type=writer.name,
+                    storage_path=str(writer.storage_path),
+                    channels=0,
+                    storage_key=writer.write(name, values),
+                    **shared,
                 )
-                cuts.append(cut)
+                text = SupervisionSegment(id=name, text=" ".join(words), speaker="s", **shared)
+                times = (0, shared["duration"], 0)
+                cuts.append(MonoCut(name, *times, supervisions=[text], features=manifest))
         save_cuts(CutSet.from_cuts(cuts), feats, role)
     return feats, lang

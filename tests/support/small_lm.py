@@ -1,6 +1,4 @@
-"""Small language models of every kind, a tiny grammar, and sentences, for the tests of this
-folder.
-"""
+"""Small language models of every kind, a tiny grammar, and sentences."""
 
 from __future__ import annotations
 
@@ -34,11 +32,8 @@ WORDS = tuple(f"word{n}"[n % 3 :] for n in range(22))
 def settings(kind: str, softmax: str = "full", tied: bool = False, *more: str) -> NeuralLmConfig:
     """A tiny configuration without dropout."""
     files = [section(f"lm_{kind}"), section(f"lm_{kind}", "tiny")]
-    chosen = [
-        f"output.softmax={softmax}",
-        f"output.tied={str(tied).lower()}",
-        "output.cutoffs=[6,14]",
-    ]
+    output = {"softmax": softmax, "tied": str(tied).lower(), "cutoffs": "[6,14]"}
+    chosen = [f"output.{name}={value}" for name, value in output.items()]
     sizes = {
         "lstm": ["network.embedding_dim=12", "network.dim=16", "network.layers=2"],
         "char_lstm": ["network.dim=16", "network.layers=2"],
@@ -71,9 +66,7 @@ def random_words(*shape: int, seed: int = 0) -> Tensor:
 
 
 def grammar_sentences(count: int, seed: int = 0) -> list[list[str]]:
-    """A name, a verb that the name decides, and an object that the name decides again: far-reaching
-    ties.
-    """
+    """A name, a verb and an object that the name decides."""
     generator = stream(seed, "grammar")
     found = []
     for choice in generator.integers(0, 4, size=count).tolist():
@@ -96,22 +89,16 @@ def unigram_entropy(sentences: list[list[str]]) -> float:
 
 
 def nbest_lists(count: int, seed: int = 0, size: int = 12, **lengths: Any) -> list[list[list[str]]]:
-    """N-best lists as decoders make them: hypotheses with a few words changed, left out or
-    added.
-    """
+    """N-best lists: hypotheses with a few words changed, left out or added."""
     generator = stream(seed, "nbest")
     lists = []
     for _ in range(count):
-        best = list(generator.choice(WORDS, size=int(generator.integers(1, 9))))
-        hyps = []
-        for _ in range(size):
-            hyp = list(best)
+        best = generator.choice(WORDS, size=int(generator.integers(1, 9))).tolist()
+        hyps = [list(best) for _ in range(size)]
+        for hyp in hyps:
             for _ in range(int(generator.integers(0, 3))):
-                place = int(generator.integers(0, len(hyp) + 1))
-                hyp[place : place + int(generator.integers(0, 2))] = [
-                    str(word)
-                    for word in generator.choice(WORDS, size=int(generator.integers(0, 3)))
-                ]
-            hyps.append([str(word) for word in hyp])
+                start = int(generator.integers(0, len(hyp) + 1))
+                new = generator.choice(WORDS, size=int(generator.integers(0, 3))).tolist()
+                hyp[start : start + int(generator.integers(0, 2))] = new
         lists.append(hyps)
     return lists

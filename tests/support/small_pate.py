@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from privasr_k2.am.checkpoints import save_model
 from privasr_k2.am.kinds import new_model
@@ -18,7 +17,7 @@ from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
 from privasr_k2.pate.shards import Shards
 from privasr_k2.pate.votes import Votes
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, write_nbest
-from tests.support.end_to_end import spec, spelled_lang
+from tests.support.end_to_end import sharpened, spec, spelled_lang
 from tests.support.small_am import write_corpus
 
 TOKENS = ["<blk>", "a", "b", "c", "▁"]
@@ -28,16 +27,7 @@ WORDS = ("AB", "C", "CA")
 
 def teacher(kind: str, seed: int) -> Any:
     """A model of 5 features and the tokens of :func:`spelled_lang`, of random weights."""
-    made = new_model(replace(spec(kind), num_tokens=5), seed=seed).eval()
-    with torch.no_grad():
-        for name, parameter in made.named_parameters():
-            if name in (
-                "joint.output.weight",
-                "speller.output.weight",
-                "ctc_output.weight",
-                "output.weight",
-            ):
-                parameter.mul_(6.0)
+    made = sharpened(new_model(replace(spec(kind), num_tokens=5), seed=seed))
     made.tokens = list(TOKENS)
     return made
 
@@ -73,9 +63,8 @@ def write_lists(folder: Path, num_hyps: int = 3) -> None:
     for number in range(12):
         kept = texts[: 1 if number == 11 else num_hyps]
         turned = kept[number % len(kept) :] + kept[: number % len(kept)]
-        hyps = tuple(
-            Hypothesis(r, text, -float(r * (number + 1)), {}) for r, text in enumerate(turned, 1)
-        )
+        scored = [(r, text, -float(r * (number + 1))) for r, text in enumerate(turned, 1)]
+        hyps = tuple(Hypothesis(*hyp, {}) for hyp in scored)
         lists.append(NbestList(f"train-{number}", "pool", "", "", False, hyps))
     write_nbest(folder / "1.jsonl", lists)
 
@@ -83,8 +72,8 @@ def write_lists(folder: Path, num_hyps: int = 3) -> None:
 def write_shards_file(folder: Path, teachers: int) -> None:
     """Only ``shards.json``."""
     roster = {f"s{n}": n % teachers + 1 for n in range(3 * teachers)}
-    told = {"format": "privasr_k2 shards 1", "seed": 1, "teachers": teachers, "unit": "speaker"}
-    write_json(folder / "shards.json", {**told, "roster": roster})
+    header = {"format": "privasr_k2 shards 1", "seed": 1, "teachers": teachers, "unit": "speaker"}
+    write_json(folder / "shards.json", {**header, "roster": roster})
 
 
 def made_votes(rows: list[list[int]], **changes: Any) -> tuple[Votes, NbestHypotheses]:
@@ -92,21 +81,19 @@ def made_votes(rows: list[list[int]], **changes: Any) -> tuple[Votes, NbestHypot
     ids = tuple(f"u{number}" for number in range(len(rows)))
     words = {name: tuple(f"{name} w{n}" for n in range(len(row))) for name, row in zip(ids, rows)}
     hypotheses = NbestHypotheses(words, {}, {name: float(n) for n, name in enumerate(ids)}, ())
-    values: dict[str, Any] = dict(
-        vote="utterance", of="votes", teachers=sum(rows[0]), unit="speaker", units=90, max_hyps=8,
-        largest_weight=1.0, step=1.0, tokens=(), ids=ids, splits=np.arange(len(rows) + 1),
-        sizes=np.array([len(row) for row in rows]), counts=np.concatenate([np.array(row) for row in rows]),
-        digests=((ids, hypotheses.digest(ids)),),
-    )  # fmt: skip
+    sizes = [len(row) for row in rows]
+    values: dict[str, Any] = dict(vote="utterance", of="votes", unit="speaker", units=90, tokens=())
+    values |= dict(teachers=sum(rows[0]), max_hyps=8, largest_weight=1.0, step=1.0, ids=ids)
+    values |= dict(splits=np.arange(len(rows) + 1), sizes=np.array(sizes))
+    values |= dict(counts=np.concatenate(rows), digests=((ids, hypotheses.digest(ids)),))
     return Votes(**{**values, **changes}), hypotheses
 
 
 def mechanism(cls: type[Any] = MechanismConfig, **changes: Any) -> Any:
     """A configuration with some values changed."""
-    values: dict[str, Any] = dict(
-        data="tiny/train", mechanism="gnmax", epsilon=8.0, delta=1e-5, published_scale="none", noise=4.0,
-        max_answers=0, max_sigma=0.0, min_answers=0, max_queries=0, threshold=6.0, threshold_ratio=1.5,
-    )  # fmt: skip
+    values: dict[str, Any] = dict(data="tiny/train", mechanism="gnmax", epsilon=8.0, delta=1e-5)
+    values |= dict(published_scale="none", noise=4.0, max_answers=0, max_sigma=0.0, min_answers=0)
+    values |= dict(max_queries=0, threshold=6.0, threshold_ratio=1.5)
     if cls is not MechanismConfig:
         values |= {"order": "random", "seed": 1}
     return cls(**{**values, **changes})

@@ -1,14 +1,15 @@
-"""A work folder, small verbs and a way to run declared stages, for the tests of the stage
-runner.
-"""
+"""A work folder, small verbs and a way to run declared stages, for tests of the stage runner."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,7 +36,7 @@ echo "threads ${OMP_NUM_THREADS-unset}"
 if [[ -n ${set[gate]-} ]]; then while [[ ! -e ${set[gate]} ]]; do sleep 0.02; done; fi
 read_all() {
   for i in "${ins[@]}"; do
-    case $i in *.yaml#*) echo "value: ${i##*/}"; continue ;; esac  # a section is told by its address
+    case $i in *.yaml#*) echo "value: ${i##*/}"; continue ;; esac  # the address of a section
     if [[ -d $i ]]; then cat "$i"/*; else cat "$i"; fi
   done
   echo "value=${set[value]-}"
@@ -80,28 +81,29 @@ def stages(r, o):
 
 
 def hear_interrupts() -> None:
-    """For ``preexec_fn``: whatever is started in the background inherits that interrupts are
-    ignored.
-    """
+    """For ``preexec_fn``: background processes inherit that interrupts are ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def clone(folder: Path, corpora: dict[str, str]) -> Path:
-    """The repository's entries, no recipes, the verb ``copy``, and these
-    ``egs/NAME/corpus.yaml``.
-    """
+    """The repository's entries, no recipes, the verb ``copy``, and ``egs/NAME/corpus.yaml``."""
     ignored = shutil.ignore_patterns("recipes", "__pycache__")
     shutil.copytree(ROOT / "local", folder / "local", ignore=ignored)
     for name in ("run.sh", "path.sh"):
         shutil.copy(ROOT / name, folder / name)
     (folder / "local/recipes").mkdir()
-    (folder / "copy").write_text(COPY)
+    write_program(folder / "copy", COPY)
     (folder / "x").write_text("x\n")
     for name, text in corpora.items():
         (folder / "egs" / name).mkdir(parents=True)
         (folder / "egs" / name / "corpus.yaml").write_text(text)
-    (folder / "copy").chmod(0o755)
     return folder
+
+
+def write_program(path: Path, text: str) -> None:
+    """Write a file that can be run; bash runs it where it names no interpreter."""
+    path.write_text(text if text.startswith("#!") else f"#!/usr/bin/env bash\n{text}")
+    path.chmod(0o755)
 
 
 #: A corpus of ``egs/`` for :func:`clone`.
@@ -114,16 +116,16 @@ own_options: {users: number of users}
 
 def run(root: Path, *words: str, code: int = 0, cwd: Path | None = None) -> str:
     """Run ./run.sh; both outputs together."""
-    done = subprocess.run(
-        [root / "run.sh", *words],
-        cwd=cwd or root,
-        env={**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    variables = {**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT)}
+    return _output([root / "run.sh", *words], cwd or root, variables, code)
+
+
+def _output(
+    command: Sequence[str | Path], folder: Path, variables: dict[str, str], code: int
+) -> str:
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
     text = done.stdout + done.stderr
-    assert done.returncode == code, text
-    assert "Traceback" not in text, text
+    assert done.returncode == code and "Traceback" not in text, text
     return text
 
 
@@ -136,8 +138,7 @@ class Tree:
 
     def __post_init__(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        self.write("copy", COPY)
-        (self.path / "copy").chmod(0o755)
+        self.program("copy", COPY)
         self.write("runs.txt", "")
 
     def write(self, name: str, text: str) -> None:
@@ -145,19 +146,22 @@ class Tree:
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         (self.path / name).write_text(text)
 
+    def program(self, name: str, text: str) -> None:
+        """Write a verb of the work folder."""
+        write_program(self.path / name, text)
+
     def read(self, name: str) -> str:
         """Read a file of the work folder."""
         return (self.path / name).read_text()
 
-    def stage(self, number: int, title: str, *words: str) -> None:
-        """Declare a stage; the verb is ``./copy`` where the words do not say otherwise."""
-        words_before = [word for word in words[:3] if word.startswith("JOB=")]
-        rest = list(words[len(words_before) :])
-        if "--cmd" in rest[:1]:
-            words_before, rest = [*words_before, *rest[:2]], rest[2:]
-        if not rest or rest[0].startswith("--"):
-            rest = ["./copy", *rest]
-        self.stages.append([str(number), title, *words_before, *rest])
+    def stage(self, number: int, title: str, line: str, *more: str) -> None:
+        """Declare a stage by the words of a line and more; the verb is ``./copy`` by default."""
+        words = [*shlex.split(line), *more]
+        place = 1 if words[0].startswith("JOB=") else 0
+        place += 2 if words[place] == "--cmd" else 0
+        if words[place].startswith("--"):
+            words.insert(place, "./copy")
+        self.stages.append([str(number), title, *words])
 
     def command(self, *options: str) -> list[str]:
         """The command that runs the declared stages, as a recipe of one file."""
@@ -169,12 +173,7 @@ class Tree:
 
     def run(self, *options: str, code: int = 0) -> str:
         """Run the declared stages; the two outputs together."""
-        done = subprocess.run(
-            self.command(*options), cwd=self.path, env=environment(), capture_output=True, text=True
-        )
-        text = done.stdout + done.stderr
-        assert done.returncode == code, text
-        assert "Traceback" not in text, text
+        text = _output(self.command(*options), self.path, environment(), code)
         return text.removeprefix(f"work folder: {self.path}\n")
 
     def start(self, *options: str) -> subprocess.Popen:
@@ -198,14 +197,12 @@ class Tree:
 
     def contents(self) -> dict[str, bytes]:
         """Everything under data/ and exp/ but stamps, logs and names with a dot."""
+        files = [p for top in ("data", "exp") for p in sorted((self.path / top).rglob("*"))]
+        names = {file.relative_to(self.path): file for file in files if file.is_file()}
         return {
-            str(file.relative_to(self.path)): file.read_bytes()
-            for top in ("data", "exp")
-            for file in sorted((self.path / top).rglob("*"))
-            if file.is_file()
-            and not any(
-                part.startswith(".") or part == "log" for part in file.relative_to(self.path).parts
-            )
+            str(name): file.read_bytes()
+            for name, file in names.items()
+            if not any(part.startswith(".") or part == "log" for part in name.parts)
         }
 
 
@@ -221,25 +218,24 @@ def kill(process: subprocess.Popen) -> None:
     process.communicate()
 
 
+def is_gone(pid: str, seconds: float = 5.0) -> bool:
+    """Whether a process ends within that time."""
+    status = Path("/proc") / pid / "status"
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not status.exists() or "Z (zombie)" in status.read_text():
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def chain(tree: Tree) -> Tree:
     """Four stages: data -> (a folder) features -> model (in two steps) -> table."""
     tree.write("corpus.txt", "words\n")
     tree.write("model.yaml", "lr: 1\n")
-    tree.stage(0, "data", "--in-corpus", "corpus.txt", "--out-data", "data/d.txt")
-    tree.stage(
-        1, "features", "--in-data", "data/d.txt", "--out-dir", "data/feats", "--set", "folder=1"
-    )
-    tree.stage(
-        2,
-        "model",
-        "--in-feats",
-        "data/feats",
-        "--config",
-        "model.yaml",
-        "--out-dir",
-        "exp/m/am",
-        "--set",
-        "slowly=0",
-    )
-    tree.stage(3, "table", "--in-model", "exp/m/am", "--out-table", "exp/m/RESULTS.md")
+    tree.stage(0, "data", "--in-corpus corpus.txt --out-data data/d.txt")
+    tree.stage(1, "features", "--in-data data/d.txt --out-dir data/feats --set folder=1")
+    model = "--in-feats data/feats --config model.yaml --out-dir exp/m/am --set slowly=0"
+    tree.stage(2, "model", model)
+    tree.stage(3, "table", "--in-model exp/m/am --out-table exp/m/RESULTS.md")
     return tree

@@ -1,6 +1,4 @@
-"""A small vocabulary, random sentences, and slow twins, for the tests of n-gram and class
-models.
-"""
+"""A small vocabulary, random sentences, and slow twins of n-gram models."""
 
 from __future__ import annotations
 
@@ -15,19 +13,12 @@ VOCABULARY = [f"w{n}" for n in range(20)]
 def sentences(
     seed: int, count: int, *, reverse: bool = False, words: list[str] = VOCABULARY
 ) -> list[list[str]]:
-    """Words as frequent as Zipf says, the first ones the most, or with ``reverse`` the last
-    ones.
-    """
+    """Words by Zipf's law, the first or, with ``reverse``, the last ones the most frequent."""
     generator = stream(seed, "sentences")
     weights = 1.0 / np.arange(1, len(words) + 1)
     weights = (weights[::-1] if reverse else weights) / weights.sum()
-    return [
-        [
-            words[i]
-            for i in generator.choice(len(words), size=int(generator.integers(1, 8)), p=weights)
-        ]
-        for _ in range(count)
-    ]
+    sizes = (int(generator.integers(1, 8)) for _ in range(count))
+    return [[words[i] for i in generator.choice(len(words), size=n, p=weights)] for n in sizes]
 
 
 def table(model: Arpa) -> dict[tuple[str, ...], tuple[float, float]]:

@@ -1,6 +1,4 @@
-"""RNN transducers by enumeration: the sum of the probabilities of all alignments, one after
-another.
-"""
+"""RNN transducers by enumeration: the sum of the probabilities of all alignments."""
 
 from __future__ import annotations
 

@@ -10,18 +10,11 @@ import numpy as np
 import soundfile
 
 
-def noise(
-    path: Path,
-    seconds: float = 1.0,
-    rate: int = 16000,
-    file_format: str = "FLAC",
-    channels: int = 1,
-) -> Path:
+def noise(path: Path, seconds: float = 1.0, rate: int = 16000, file_format: str = "FLAC") -> Path:
     """An audio file of noise."""
     path.parent.mkdir(parents=True, exist_ok=True)
     count = int(seconds * rate)
-    shape = (count,) if channels == 1 else (count, channels)
-    samples = np.random.default_rng(count + rate).normal(0, 0.1, shape)
+    samples = np.random.default_rng(count + rate).normal(0, 0.1, count)
     soundfile.write(path, samples, rate, format=file_format, subtype="PCM_16")
     return path
 
@@ -46,22 +39,18 @@ def librispeech(
     """Two utterances a speaker; speakers of different parts differ."""
     for number, part in enumerate(parts):
         for speaker in range(100 * number + 1, 100 * number + 1 + speakers):
-            chapter = root / part / str(speaker) / "9"
-            for utterance in range(2):
-                noise(chapter / f"{speaker}-9-000{utterance}.flac", 1.0 + 0.1 * (speaker % 10))
-            names = [f"{speaker}-9-000{utterance}" for utterance in range(2)]
+            chapter, names = root / part / str(speaker) / "9", [f"{speaker}-9-000{n}" for n in "01"]
+            for name in names:
+                noise(chapter / f"{name}.flac", 1.0 + 0.1 * (speaker % 10))
             lines(chapter / f"{speaker}-9.trans.txt", f"{names[0]} IT'S A DOG", f"{names[1]} YES")
     return root
 
 
 def kaldi(root: Path, role: str, speakers: Iterable[str]) -> Path:
     """A Kaldi data directory with WAV files beside it."""
-    folder, ids = root / role, []
-    for speaker in speakers:
-        for utterance in range(2):
-            ids.append(f"{speaker}-{utterance}")
-            noise(folder / "wav" / f"{ids[-1]}.wav", 1.0, file_format="WAV")
-    ids.sort()
+    folder, ids = root / role, sorted(f"{speaker}-{n}" for speaker in speakers for n in "01")
+    for name in ids:
+        noise(folder / "wav" / f"{name}.wav", 1.0, file_format="WAV")
     lines(folder / "text", *(f"{i} Hello World" for i in ids))
     lines(folder / "utt2spk", *(f"{i} {i.split('-')[0]}" for i in ids))
     lines(folder / "wav.scp", *(f"{i} wav/{i}.wav" for i in ids))

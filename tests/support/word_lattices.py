@@ -29,21 +29,24 @@ def random_lattice(seed: int, *, num_words: int, states: int = 10, branch: int =
     final = states - 1
     for source in range(final):
         said = generator.choice(np.arange(1, num_words), size=branch, replace=False)
-        targets = (
-            generator.integers(source + 1, min(source + 5, final), size=branch)
-            if source < final - 1
-            else []
-        )
-        reached = [source + 1, *targets][:branch] if source < final - 1 else []
+        reached: list[int] = []
+        if source < final - 1:
+            targets = generator.integers(source + 1, min(source + 5, final), size=branch)
+            reached = [source + 1, *targets][:branch]
         rows += [(source, int(target), int(word)) for target, word in zip(reached, said)]
         if source == final - 1 or generator.random() < 0.2:
             rows.append((source, final, END))
     sources, targets_of, words = (np.array(column, dtype=np.int32) for column in zip(*sorted(rows)))
     am, lm = (generator.normal(mean, 1.5, len(rows)) for mean in (-6.0, -3.0))
     seconds = np.arange(states) * 0.3
-    return Lattice(
-        f"u{seed}", "test", "s1", "a b", 9.0, seconds, sources, targets_of, words, am, lm
-    )
+    arcs = sources, targets_of, words, am, lm
+    return Lattice(f"u{seed}", "test", "s1", "a b", 9.0, seconds, *arcs)
+
+
+def no_path(name: str) -> Lattice:
+    """An empty lattice."""
+    none, scores = np.zeros(0, dtype=np.int32), np.zeros(0)
+    return Lattice(name, "test", "s2", "ref", 8.0, scores, none, none, none, scores, scores)
 
 
 def paths(lattice: Lattice) -> list[Spoken]:

@@ -21,7 +21,7 @@ from privasr_k2.constraints import (
     Share,
     broken,
     one_of,
-)  # fmt: skip
+)
 from privasr_k2.errors import ConfigError
 
 NAN, INF = float("nan"), float("inf")

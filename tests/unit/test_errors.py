@@ -16,9 +16,5 @@ def test_message_and_parts(cls: type[PrivasrError]) -> None:
     assert (
         str(error) == "data/text:3: expected two fields, found one\n  way out: add the transcript"
     )
-    assert (error.place, error.expected, error.found, error.way_out) == (
-        "data/text:3",
-        "two fields",
-        "one",
-        "add the transcript",
-    )
+    expected = ("data/text:3", "two fields", "one", "add the transcript")
+    assert (error.place, error.expected, error.found, error.way_out) == expected

@@ -118,12 +118,8 @@ def test_read_only_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 def test_lines_are_numbered_and_stripped(tmp_path: Path, name: str) -> None:
     fileio.write_text(tmp_path / name, "one\ntwo é\n\nlast")
-    assert list(fileio.read_lines(tmp_path / name)) == [
-        (1, "one"),
-        (2, "two é"),
-        (3, ""),
-        (4, "last"),
-    ]
+    expected = [(1, "one"), (2, "two é"), (3, ""), (4, "last")]
+    assert list(fileio.read_lines(tmp_path / name)) == expected
 
 
 def test_windows_line_ends(tmp_path: Path) -> None:
@@ -143,9 +139,7 @@ def test_the_same_text_makes_the_same_gzip(tmp_path: Path) -> None:
 def test_not_utf8_names_line_byte_and_column(tmp_path: Path, name: str) -> None:
     data = b"fine\nna\xefve\n"
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    with pytest.raises(
-        DataError, match=rf"{name}:2: expected UTF-8 text, found byte 0xef at column 3"
-    ):
+    with pytest.raises(DataError, match=rf"{name}:2: expected UTF-8 .* byte 0xef at column 3"):
         list(fileio.read_lines(tmp_path / name))
 
 

@@ -37,21 +37,16 @@ def complete(tree: Path, stack: str = "torch1", folder: str = ".venv") -> None:
 
 def sourced(tree: Path, script: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """Source path.sh from another folder in a strict shell, then run ``script``."""
-    kept = {
-        k: v for k, v in os.environ.items() if not k.startswith("PRIVASR_") and k != "PYTHONPATH"
-    }
+    ours = ("PRIVASR_", "PYTHONPATH")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | variables
     command = [SHELL, "-c", f'set -euo pipefail; cd /; . "{tree}/path.sh"; {script}']
-    return subprocess.run(
-        command, env=kept | variables, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 
 def test_what_it_sets(tree: Path) -> None:
     complete(tree)
-    script = (
-        'echo "$PRIVASR_ROOT" "$LC_ALL" "$PYTHONUNBUFFERED" "$PYTHONPATH"; echo "$PATH"; declare -F'
-    )
-    done = sourced(tree, script)
+    script = 'echo "$PRIVASR_ROOT" "$LC_ALL" "$PYTHONUNBUFFERED" "$PYTHONPATH"'
+    done = sourced(tree, f'{script}; echo "$PATH"; declare -F')
     assert (done.returncode, done.stderr) == (0, "")
     values, path = done.stdout.splitlines()
     assert values == f"{tree} C.UTF-8 1 {tree}"
@@ -60,10 +55,10 @@ def test_what_it_sets(tree: Path) -> None:
 
 def test_sourcing_twice_changes_nothing_more(tree: Path) -> None:
     complete(tree)
-    script = (
-        f'one=$PATH:$PYTHONPATH; . "{tree}/path.sh"; [[ $one == $PATH:$PYTHONPATH ]] && echo same'
+    script = f'one=$PATH:$PYTHONPATH; . "{tree}/path.sh"'
+    assert (
+        sourced(tree, f"{script}; [[ $one == $PATH:$PYTHONPATH ]] && echo same").stdout == "same\n"
     )
-    assert sourced(tree, script).stdout == "same\n"
 
 
 def test_of_two_clones_the_last_sourced_comes_first(tree: Path, tmp_path: Path) -> None:
@@ -94,9 +89,8 @@ def test_nothing_missing_needs_no_network(tree: Path) -> None:
         pytest.skip("a namespace without network cannot be made here")
     script = f'. "{tree}/path.sh"; echo "$PRIVASR_ROOT"'
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PRIVASR_")}
-    done = subprocess.run(
-        [*alone, SHELL, "-c", script], env=kept, capture_output=True, text=True, check=True
-    )
+    command = [*alone, SHELL, "-c", script]
+    done = subprocess.run(command, env=kept, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0] == str(tree)
     assert done.stderr == ""
 
@@ -136,7 +130,8 @@ def test_a_half_made_environment_is_not_taken_for_a_whole_one(tree: Path, damage
         (
             {"PRIVASR_PYTHON": "/nowhere/python"},
             [
-                "CPython 3.11 is needed, found: /nowhere/python is nothing",
+                "CPython 3.11 is needed, found: /nowhere/python",
+                "is nothing",
                 "apt-get install python3.11",
             ],
         ),
@@ -190,10 +185,8 @@ def test_an_old_c_library(tree: Path, tmp_path: Path) -> None:
 def test_an_interactive_shell_survives(tree: Path) -> None:
     kept = {"PATH": os.environ["PATH"], "PRIVASR_STACK": "torch3"}
     script = f". {tree}/path.sh; echo alive $?"
-    done = subprocess.run(
-        [SHELL, "-c", script], env=kept, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "alive 2\n"
+    stdout = subprocess.check_output([SHELL, "-c", script], env=kept, text=True)
+    assert stdout == "alive 2\n"
 
 
 def test_a_folder_with_a_space(tree: Path) -> None:

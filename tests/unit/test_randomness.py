@@ -1,6 +1,4 @@
-"""Reproducible streams are independent of each other; noise streams are ChaCha20 of a derived
-key.
-"""
+"""Reproducible streams are independent; noise streams are ChaCha20 of a derived key."""
 
 from __future__ import annotations
 
@@ -19,9 +17,8 @@ SECRET = bytes(range(32))
 
 def test_a_stream_is_the_same_in_every_process() -> None:
     # The value is fixed for good: splits and synthetic corpora hang on it.
-    assert randomness.derive_seed(1, "split") == int.from_bytes(
-        hashlib.sha256(b"1\x1fstr:split").digest(), "little"
-    ) % (1 << 63)
+    digest = hashlib.sha256(b"1\x1fstr:split").digest()
+    assert randomness.derive_seed(1, "split") == int.from_bytes(digest, "little") % (1 << 63)
 
 
 @pytest.mark.parametrize(
@@ -57,17 +54,8 @@ def _hkdf(secret: bytes, info: bytes) -> bytes:
 
 def _chacha_block(key: bytes, counter: int) -> bytes:
     """RFC 8439's block function for a nonce of zeros."""
-    state = [
-        0x61707865,
-        0x3320646E,
-        0x79622D32,
-        0x6B206574,
-        *struct.unpack("<8I", key),
-        counter,
-        0,
-        0,
-        0,
-    ]
+    constants = struct.unpack("<4I", b"expand 32-byte k")
+    state = [*constants, *struct.unpack("<8I", key), counter, 0, 0, 0]
     x = state.copy()
 
     def quarter(a: int, b: int, c: int, d: int) -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from privasr_k2 import sections
 from privasr_k2.errors import ConfigError
-from privasr_k2.recipe.fingerprint import _said_in
+from privasr_k2.recipe.fingerprint import _yaml_digest
 
 PARTS = {
     "plain": "lr: 0.1  # fast\nencoder:\n  # of it\n  dims: [1,\n    2]\n",
@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_section_has_the_values_and_hash_of_a_file(file: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "own.yaml").write_text(PARTS[name], encoding="utf-8")
     assert yaml.safe_load(sections.read(f"{file}#{name}")) == yaml.safe_load(PARTS[name])
-    assert _said_in(f"{file}#{name}", "x") == _said_in(str(tmp_path / "own.yaml"), "y")
+    assert _yaml_digest(f"{file}#{name}", "x") == _yaml_digest(str(tmp_path / "own.yaml"), "y")
 
 
 def test_flow_and_nested_sections(file: Path) -> None:
@@ -51,9 +51,9 @@ def test_flow_and_nested_sections(file: Path) -> None:
 def test_another_section_changes_no_hash(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text("a:\n  lr: 1\nb:\n  lr: 2\n")
-    before = [_said_in(f"{file}#{name}", "1") for name in "ab"]
+    before = [_yaml_digest(f"{file}#{name}", "1") for name in "ab"]
     file.write_text("a:\n  lr: 3\n# a comment\nb:\n  lr: 2  # and another\n")
-    after = [_said_in(f"{file}#{name}", "2") for name in "ab"]
+    after = [_yaml_digest(f"{file}#{name}", "2") for name in "ab"]
     assert before[0] != after[0] and before[1] == after[1]
 
 
@@ -61,7 +61,7 @@ def test_hashes_of_earlier_files(tmp_path: Path) -> None:
     """The hash that stamps hold of egs/mini/conf/split_text.yaml, which said this alone."""
     (tmp_path / "x.yaml").write_text("conf:\n  split_text:\n    tolerance: 2.5\n")
     digest = "40e50facb368881455a8ca2ca34dba4e2c98ea2dc5198c8a3dba590483c64211"
-    assert _said_in(f"{tmp_path}/x.yaml#conf.split_text", "x") == digest
+    assert _yaml_digest(f"{tmp_path}/x.yaml#conf.split_text", "x") == digest
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ class EncoderConfig(Choice):
     @classmethod
     def choices(cls) -> dict[str, type]:
         """The numbers of each encoder."""
-        return {
-            name: ENCODERS[name].settings for name in ENCODERS.names() if ENCODERS[name].aligned
-        }
+        aligned = [name for name in ENCODERS.names() if ENCODERS[name].aligned]
+        return {name: ENCODERS[name].settings for name in aligned}
 
     @property
     def subsampling(self) -> int:
@@ -33,9 +32,7 @@ class EncoderConfig(Choice):
 
 
 class AnyEncoderConfig(EncoderConfig):
-    """As :class:`EncoderConfig`, for models whose outputs are not aligned to frames: any
-    encoder.
-    """
+    """Any encoder, for models whose outputs are not aligned to frames."""
 
     @classmethod
     def choices(cls) -> dict[str, type]:

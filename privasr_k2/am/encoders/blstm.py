@@ -1,11 +1,9 @@
-"""Bidirectional LSTM over whole utterances, or in chunks with a bounded look-ahead
-(latency-controlled).
+"""Bidirectional LSTM over whole utterances, or in chunks with a bounded look-ahead.
 
-Latency control: Zhang, Chen, Yu, Yao, Khudanpur and Glass (2016), "Highway long short-term memory
-RNNs for distant speech recognition", section 3. An utterance is cut into chunks of C frames, each
-followed by R frames of right context. The forward LSTM carries its state from chunk to chunk; the
-backward LSTM starts anew at the end of every right context. With C at least as long as the
-utterance the result is the plain BLSTM's.
+Latency control: Zhang et al. (2016), "Highway long short-term memory RNNs for distant speech
+recognition", section 3. An utterance is cut into chunks of C frames with R frames of right context.
+The forward LSTM carries its state from chunk to chunk; the backward LSTM starts anew at the end of
+every right context. With C at least as long as the utterance it is the plain BLSTM.
 """
 
 from __future__ import annotations
@@ -16,38 +14,25 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2.am.encoders.common import ChannelDropout, EncoderSettings, Subsampling, encoder
+from privasr_k2.constraints import Count, Natural, ShareBelowOne
 
 State = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
 class BlstmConfig(EncoderSettings):
-    """Numbers of a BLSTM.
+    """Numbers of a BLSTM; ``conf/ctc.yaml#am_ctc`` explains them."""
 
-    Attributes:
-        dim: cells of a direction.
-        layers: BLSTM layers.
-        subsampling: input frames for an output frame.
-        dropout: share of channels dropped after a layer, in [0, 1).
-        chunk: output frames of a latency-controlled chunk; 0 = whole utterances.
-        right_context: output frames that a chunk looks ahead; used where ``chunk`` is above 0.
-    """
-
-    dim: int
-    layers: int
+    dim: Count
+    layers: Count
     subsampling: int
-    dropout: float
-    chunk: int
-    right_context: int
-
-    def __post_init__(self) -> None:
-        self.check("blstm", dim=1, layers=1, chunk=0, right_context=0)
+    dropout: ShareBelowOne
+    chunk: Natural
+    right_context: Natural
 
 
 class BlstmLayer(nn.Module):
-    """One layer: (N, D_in, T) -> (N, 2 D, T); the backward LSTM starts at an utterance's last true
-    frame.
-    """
+    """One layer: (N, D_in, T) -> (N, 2 D, T), padding ignored."""
 
     def __init__(self, in_dim: int, dim: int) -> None:
         super().__init__()
@@ -55,8 +40,7 @@ class BlstmLayer(nn.Module):
         self.back = nn.LSTM(in_dim, dim)
 
     def forward(self, x: Tensor, lengths: Tensor, state: State, main: int) -> tuple[Tensor, State]:
-        """As the class; the forward LSTM starts from ``state`` and gives that after ``main``
-        frames.
+        """Start the forward LSTM from ``state``; give also its state after ``main`` frames.
 
         Args:
             state: hidden and cell values, each (1, N, D).
@@ -73,9 +57,7 @@ class BlstmLayer(nn.Module):
 
 
 def _reversal(x: Tensor, lengths: Tensor) -> Tensor:
-    """Indices (T, N, 1) that turn the true frames of (T, N, D) around and leave padding in its
-    place.
-    """
+    """Indices (T, N, 1) that reverse the true frames of (T, N, D) and leave padding."""
     frames = torch.arange(x.size(0), device=x.device).unsqueeze(1)  # (T, 1)
     turned = lengths.to(frames.dtype).unsqueeze(0) - 1 - frames  # (T, N)
     return torch.where(turned >= 0, turned, frames.expand_as(turned)).unsqueeze(2)

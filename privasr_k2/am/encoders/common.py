@@ -1,8 +1,7 @@
 """Parts that encoders share: padding, pointwise layers, norms, dropout, subsampling.
 
-Inside an encoder arrays are (N, D, T), channels before time, because oneDNN's convolutions are
-several times faster on a CPU than matrix products over (N, T, D); a linear layer is a convolution
-of width one.
+Arrays in encoders are (N, D, T): oneDNN's convolutions are several times faster on a CPU than
+matrix products over (N, T, D). A linear layer is a convolution of width one.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from privasr_k2.constraints import Checked
 from privasr_k2.plugins import Registry
 
 # The strides of the two convolutions that make a subsampling factor.
@@ -44,8 +44,7 @@ class Pointwise(nn.Conv1d):
 class ChannelNorm(nn.Module):
     """Layer normalization over the channels of every frame, (N, D, T) -> (N, D, T).
 
-    Unlike batch normalization it mixes neither frames nor utterances: padding, batch size and the
-    number of processes cannot change a result, and per-example gradients exist.
+    It mixes neither frames nor utterances, as padding and per-example gradients require.
     """
 
     def __init__(self, dim: int) -> None:
@@ -57,9 +56,7 @@ class ChannelNorm(nn.Module):
 
 
 class ChannelDropout(nn.Module):
-    """Dropout of whole channels of an utterance: one mask for all its frames, (N, D, T) -> (N, D,
-    T).
-    """
+    """Dropout of an utterance's whole channels, one mask for all frames: (N, D, T) -> (N, D, T)."""
 
     def __init__(self, probability: float) -> None:
         super().__init__()
@@ -73,14 +70,7 @@ class ChannelDropout(nn.Module):
 
 
 class Subsampling(nn.Module):
-    """Two convolutions over time that keep every ``factor``-th frame: (N, F, T) -> (N, D, ceil(T /
-    factor)).
-
-    Args:
-        in_dim: features F.
-        out_dim: channels D.
-        factor: 1, 2, 3, 4 or 6 input frames for an output frame.
-    """
+    """Two convolutions over time, stride ``factor``: (N, F, T) -> (N, D, ceil(T / factor))."""
 
     def __init__(self, in_dim: int, out_dim: int, factor: int) -> None:
         super().__init__()
@@ -111,7 +101,7 @@ def subsampled(frames: int, factor: int) -> int:
     return math.ceil(math.ceil(frames / STRIDES[factor][0]) / STRIDES[factor][1])
 
 
-class EncoderSettings:
+class EncoderSettings(Checked):
     """Settings that all encoders share; each encoder has a frozen dataclass of its own.
 
     Attributes:
@@ -122,6 +112,11 @@ class EncoderSettings:
     subsampling: int
     dropout: float
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.subsampling not in STRIDES:
+            raise ValueError(f"subsampling must be one of {[*STRIDES]}, got {self.subsampling}")
+
     @property
     def frame_factor(self) -> int:
         """Input frames for an output frame."""
@@ -131,36 +126,16 @@ class EncoderSettings:
         """Output frames for ``frames`` input frames."""
         return subsampled(frames, self.subsampling)
 
-    def check(self, encoder: str, **least: int) -> None:
-        """Raise ValueError where a number is out of range.
-
-        Args:
-            least: the least value of further keys.
-        """
-        for name, value in least.items():
-            if getattr(self, name) < value:
-                raise ValueError(
-                    f"encoder.{encoder}.{name} must be at least {value}, got {getattr(self, name)}"
-                )
-        if self.subsampling not in STRIDES:
-            known = sorted(STRIDES)
-            raise ValueError(
-                f"encoder.{encoder}.subsampling must be one of {known}, got {self.subsampling}"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"encoder.{encoder}.dropout must be in [0, 1), got {self.dropout}")
-
 
 @dataclass(frozen=True)
 class Encoder:
     """One encoder.
 
     Attributes:
-        settings: its numbers: a frozen dataclass that is an :class:`EncoderSettings`.
+        settings: a frozen dataclass that is an :class:`EncoderSettings`.
         make: (feature_dim, settings) to a module (N, F, T), (N,) -> (N, D, T'), (N,) with
             ``out_dim`` D.
-        aligned: whether its outputs keep enough frames for models that align tokens to frames, as
-            CTC.
+        aligned: whether its outputs keep enough frames to align tokens to, as CTC does.
     """
 
     settings: type[EncoderSettings]

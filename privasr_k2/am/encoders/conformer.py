@@ -1,9 +1,7 @@
-"""Conformer: Gulati et al. (2020), "Conformer: convolution-augmented transformer for speech
-recognition".
+"""Conformer: Gulati et al. (2020), "Conformer: convolution-augmented transformer for speech".
 
-Positions enter the self-attention by rotation (Su et al. 2021, "RoFormer", eq. 34), which needs no
-table and no longest length; the convolution module has layer normalization in place of batch
-normalization.
+Positions enter the self-attention by rotation (Su et al. 2021, "RoFormer", eq. 34), without table
+or longest length. The convolution module has layer normalization in place of batch normalization.
 """
 
 from __future__ import annotations
@@ -24,39 +22,29 @@ from privasr_k2.am.encoders.common import (
     encoder,
     valid_frames,
 )
+from privasr_k2.constraints import Count, ShareBelowOne
 
 
 @dataclass(frozen=True)
 class ConformerConfig(EncoderSettings):
-    """Numbers of a Conformer.
+    """Numbers of a Conformer; ``conf/ctc.yaml#am_ctc`` explains them."""
 
-    Attributes:
-        dim: channels D, a multiple of twice ``heads``.
-        layers: blocks.
-        heads: attention heads.
-        feedforward: hidden units of the two feed-forward modules.
-        kernel: frames of the depthwise convolution (odd).
-        subsampling: input frames for an output frame.
-        dropout: share of channels dropped after every module, in [0, 1).
-    """
-
-    dim: int
-    layers: int
-    heads: int
-    feedforward: int
-    kernel: int
+    dim: Count
+    layers: Count
+    heads: Count
+    feedforward: Count
+    kernel: Count
     subsampling: int
-    dropout: float
+    dropout: ShareBelowOne
 
     def __post_init__(self) -> None:
-        self.check("conformer", dim=1, layers=1, heads=1, feedforward=1, kernel=1)
+        super().__post_init__()
         if self.dim % (2 * self.heads):
             raise ValueError(
-                f"encoder.conformer.dim must be a multiple of 2 * heads = {2 * self.heads}, got"
-                f" {self.dim}"
+                f"dim must be a multiple of 2 heads = {2 * self.heads}, got {self.dim}"
             )
         if self.kernel % 2 == 0:
-            raise ValueError(f"encoder.conformer.kernel must be odd, got {self.kernel}")
+            raise ValueError(f"kernel must be odd, got {self.kernel}")
 
 
 class FeedForward(nn.Module):
@@ -71,14 +59,12 @@ class FeedForward(nn.Module):
         self.dropout = ChannelDropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(
-            self.narrow(self.inner_dropout(functional.silu(self.wide(self.norm(x)))))
-        )
+        wide = functional.silu(self.wide(self.norm(x)))
+        return self.dropout(self.narrow(self.inner_dropout(wide)))
 
 
 def rotate(x: Tensor) -> Tensor:
-    """Rotary positions: pairs (i, i + E/2) of the E channels of frame t turn by t / 10000^(2 i /
-    E).
+    """Rotary positions: channels (i, i + E/2) of frame t turn by t / 10000^(2 i / E).
 
     Args:
         x: queries or keys (N, H, E, T).
@@ -104,9 +90,8 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, valid: Tensor) -> Tensor:
         n, d, t = x.size(0), x.size(1), x.size(2)
-        q, k, v = (
-            self.qkv(self.norm(x)).view(n, 3, self.heads, d // self.heads, t).unbind(1)
-        )  # each (N, H, E, T)
+        qkv = self.qkv(self.norm(x)).view(n, 3, self.heads, d // self.heads, t)
+        q, k, v = qkv.unbind(1)  # each (N, H, E, T)
         scores = rotate(q).transpose(2, 3) @ rotate(k) * (d // self.heads) ** -0.5  # (N, H, T, T)
         scores = scores.masked_fill(valid.unsqueeze(1) == 0, -1e4)  # finite in half precision too
         attended = v @ scores.softmax(dim=3).transpose(2, 3)  # (N, H, E, T)
@@ -131,9 +116,7 @@ class Convolution(nn.Module):
 
 
 class ConformerBlock(nn.Module):
-    """Half a feed-forward module, attention, convolution, the other half, norm: (N, D, T) -> (N, D,
-    T).
-    """
+    """Half a feed-forward module, attention, convolution, the other half, norm."""
 
     def __init__(self, config: ConformerConfig) -> None:
         super().__init__()

@@ -1,8 +1,7 @@
-"""The listener of LAS: Chan, Jaitly, Le and Vinyals (2016), "Listen, attend and spell", section
-2.1, eq. 5.
+"""The listener of LAS: Chan et al. (2016), "Listen, attend and spell", section 2.1, eq. 5.
 
-Between two BLSTM layers neighbouring frames are joined, so that each layer sees half as many: what
-the attention has to choose from becomes short.
+Between two BLSTM layers neighbouring frames are joined: each layer sees half as many, and the
+attention has few to choose from.
 """
 
 from __future__ import annotations
@@ -21,26 +20,17 @@ from privasr_k2.am.encoders.common import (
     encoder,
     valid_frames,
 )
+from privasr_k2.constraints import Count, Natural, ShareBelowOne
 
 
 @dataclass(frozen=True)
 class PyramidConfig(EncoderSettings):
-    """Numbers of a pyramid of BLSTMs.
+    """Numbers of a pyramid of BLSTMs; ``conf/pate.yaml#am_las`` explains them."""
 
-    Attributes:
-        dim: cells of a direction.
-        reductions: layers above the first, each with half as many frames.
-        subsampling: input frames for a frame of the first layer.
-        dropout: share of channels dropped after a layer, in [0, 1).
-    """
-
-    dim: int
-    reductions: int
+    dim: Count
+    reductions: Natural
     subsampling: int
-    dropout: float
-
-    def __post_init__(self) -> None:
-        self.check("pyramid", dim=1, reductions=0)
+    dropout: ShareBelowOne
 
     @property
     def frame_factor(self) -> int:
@@ -56,17 +46,15 @@ class PyramidConfig(EncoderSettings):
 
 
 def joined(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Neighbouring frames side by side, (N, D, T) -> (N, 2 D, ceil(T / 2)); the last may be joined
-    with 0.
+    """Neighbouring frames side by side, (N, D, T) -> (N, 2 D, ceil(T / 2)), padded with 0.
 
     >>> y, lengths = joined(torch.tensor([[[1.0, 2, 3, 9]]]), torch.tensor([3]))
     >>> y.tolist(), lengths.tolist()
     ([[[1.0, 3.0], [2.0, 0.0]]], [2])
     """
     x = functional.pad(x * valid_frames(x, lengths), (0, x.size(2) % 2))
-    return torch.cat((x[:, :, 0::2], x[:, :, 1::2]), dim=1), torch.div(
-        lengths + 1, 2, rounding_mode="floor"
-    )
+    half = torch.div(lengths + 1, 2, rounding_mode="floor")
+    return torch.cat((x[:, :, 0::2], x[:, :, 1::2]), dim=1), half
 
 
 @encoder("pyramid", PyramidConfig, aligned=False)

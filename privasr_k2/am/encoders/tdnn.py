@@ -6,10 +6,11 @@ modeling of long temporal contexts"; here with residual connections and layer no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import MinLen
 from torch import Tensor, nn
 
 from privasr_k2.am.encoders.common import (
@@ -21,34 +22,23 @@ from privasr_k2.am.encoders.common import (
     encoder,
     valid_frames,
 )
+from privasr_k2.constraints import Count, ShareBelowOne
 
 
 @dataclass(frozen=True)
 class TdnnConfig(EncoderSettings):
-    """Numbers of a TDNN.
+    """Numbers of a TDNN; ``conf/ctc.yaml#am_ctc`` explains them."""
 
-    Attributes:
-        dim: channels D.
-        kernel: frames that a convolution sees (odd).
-        dilations: the step between those frames, an entry a block.
-        subsampling: input frames for an output frame.
-        dropout: share of channels dropped in a block, in [0, 1).
-    """
-
-    dim: int
-    kernel: int
-    dilations: list[int]
+    dim: Count
+    kernel: Count
+    dilations: Annotated[list[Count], MinLen(1)]
     subsampling: int
-    dropout: float
+    dropout: ShareBelowOne
 
     def __post_init__(self) -> None:
-        self.check("tdnn", dim=1, kernel=1)
+        super().__post_init__()
         if self.kernel % 2 == 0:
-            raise ValueError(f"encoder.tdnn.kernel must be odd, got {self.kernel}")
-        if not self.dilations or min(self.dilations) < 1:
-            raise ValueError(
-                f"encoder.tdnn.dilations must be a list of numbers above 0, got {self.dilations}"
-            )
+            raise ValueError(f"kernel must be odd, got {self.kernel}")
 
 
 class TdnnBlock(nn.Module):
@@ -73,7 +63,10 @@ class Tdnn(nn.Module):
     def __init__(self, feature_dim: int, config: TdnnConfig) -> None:
         super().__init__()
         self.subsampling = Subsampling(feature_dim, config.dim, config.subsampling)
-        self.blocks = _blocks(config.dim, config.kernel, config.dilations, config.dropout)
+        self.blocks = nn.ModuleList(
+            TdnnBlock(config.dim, config.kernel, dilation, config.dropout)
+            for dilation in config.dilations
+        )
         self.norm = ChannelNorm(config.dim)
         self.out_dim = config.dim
 
@@ -83,7 +76,3 @@ class Tdnn(nn.Module):
         for block in self.blocks:
             x = block(x, valid)
         return self.norm(x), lengths
-
-
-def _blocks(dim: int, kernel: int, dilations: Sequence[int], dropout: float) -> nn.ModuleList:
-    return nn.ModuleList(TdnnBlock(dim, kernel, dilation, dropout) for dilation in dilations)

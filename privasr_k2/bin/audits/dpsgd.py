@@ -48,9 +48,8 @@ def audit(args: argparse.Namespace) -> None:
     torch.set_num_threads(args.num_jobs)
     config, device = cli.load(Audited, args), choose_device(args.device)
     if not config.claims or config.clip is None:
-        raise ConfigError(
-            "epsilon and noise", "one of them", "neither", "name the claim that is audited"
-        )
+        place = "epsilon and noise"
+        raise ConfigError(place, "one of them", "neither", "name the claim that is audited")
     inputs = read_inputs(
         args.in_private_feats, args.in_public_dev, load_lang(args.in_lang), args.in_init, config
     )

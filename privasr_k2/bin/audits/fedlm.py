@@ -38,9 +38,8 @@ def audit(args: argparse.Namespace) -> None:
         args.set += read_rates(args.in_rates)
     config = cli.load(fedlm_audit.AuditedConfig, args)
     if not config.claims:
-        raise ConfigError(
-            "privacy.noise", "a number above 0", "0", "name the claim that is audited"
-        )
+        place = "privacy.noise"
+        raise ConfigError(place, "a number above 0", "0", "name the claim that is audited")
     clients = read_clients(args.in_clients)
     before = NeuralScorer(*load_lm(args.in_init))
     vocabulary = before.vocabulary

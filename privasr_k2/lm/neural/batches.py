@@ -1,6 +1,4 @@
-"""Batches of sentences of like length, in an order that seed and epoch determine. No sentence is
-cut.
-"""
+"""Batches of sentences of similar length, in an order set by seed and epoch. No sentence is cut."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ class Batch:
     """Sentences padded to one length U, their ends included.
 
     Attributes:
-        ids: which sentences of the text, counted from 1.
+        ids: names of the sentences, counted from 1.
         inputs: (N, U) int64, ``<s> w_1 ... w_n``.
         targets: (N, U) int64, ``w_1 ... w_n </s>``.
         lengths: (N,) int64, true positions.
@@ -53,12 +51,11 @@ def make_batch(text: Text, sentences: np.ndarray) -> Batch:
 
 
 def group_by_length(lengths: np.ndarray, max_words: int, order: np.ndarray) -> list[np.ndarray]:
-    """Sentences in groups of at most ``max_words`` positions, padding included; a longer one stands
-    alone.
+    """Sentences in groups of at most ``max_words`` positions with padding; longer ones alone.
 
     Args:
         lengths: (S,) positions of each sentence.
-        order: (S,) the sentences as they shall follow each other within one length.
+        order: (S,) the sentences in their order within one length.
 
     >>> [group.tolist() for group in group_by_length(np.array([1, 3, 1, 2]), 4, np.arange(4))]
     [[0, 2], [3], [1]]
@@ -68,9 +65,8 @@ def group_by_length(lengths: np.ndarray, max_words: int, order: np.ndarray) -> l
     groups, start = [], 0
     while start < len(order):
         window = ascending[start : start + max(1, max_words // int(ascending[start]))]
-        fitting = int(
-            np.searchsorted(window * np.arange(1, len(window) + 1), max_words, side="right")
-        )
+        positions = window * np.arange(1, len(window) + 1)
+        fitting = int(np.searchsorted(positions, max_words, side="right"))
         groups.append(order[start : start + max(1, fitting)])
         start += len(groups[-1])
     return groups
@@ -82,8 +78,7 @@ class Batches:
     Args:
         max_words: most positions of a batch, padding included.
         seed: of the order; None = shortest first, for scoring.
-        rank, world_size: this process and the number of processes that share an epoch. Each gets as
-            many batches; where they do not come out even, the first ones of the epoch come twice.
+        rank, world_size: of this process. Each gets as many batches; the first may come twice.
     """
 
     def __init__(
@@ -91,12 +86,8 @@ class Batches:
     ) -> None:
         self.text = text
         self.total_frames = int(text.lengths.sum())  # what the trainer counts: here, positions
-        self._max_words, self._seed, self._rank, self._world_size = (
-            max_words,
-            seed,
-            rank,
-            world_size,
-        )
+        self._max_words, self._seed = max_words, seed
+        self._rank, self._world_size = rank, world_size
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[Batch]:
         """The batches of epoch ``number`` after the first ``skip``."""
@@ -109,21 +100,15 @@ class Batches:
             groups = group_by_length(self.text.lengths, self._max_words, order)
         else:
             generator = stream(self._seed, "sentences", number)
-            shuffled = group_by_length(
-                self.text.lengths, self._max_words, generator.permutation(order)
-            )
+            order = generator.permutation(order)
+            shuffled = group_by_length(self.text.lengths, self._max_words, order)
             groups = [shuffled[index] for index in generator.permutation(len(shuffled))]
         missing = -len(groups) % self._world_size
         return groups + [groups[index % len(groups)] for index in range(missing)]
 
 
 def choose_sentences(lengths: np.ndarray, limit: int, seed: int) -> np.ndarray:
-    """Which sentences to take so that their words are at most ``limit``, at random, in their own
-    order.
-
-    Args:
-        lengths: (S,) words of each sentence.
-        limit: 0 = all sentences.
+    """Random sentences of at most ``limit`` words together, in their own order; 0 = all.
 
     >>> choose_sentences(np.array([2, 2, 2, 2]), 5, seed=1).size
     2

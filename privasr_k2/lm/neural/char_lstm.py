@@ -1,10 +1,8 @@
 """Character-aware LSTM language model [liu2021, section 3.2].
 
-Liu, Lin, Li, Zhang, Tang, Wang, Jiao, Ren, Xie and Du (2021), "Private language model adaptation
-for speech recognition": character embeddings of 100 dimensions, two LSTM layers of 512. What stands
-between follows Kim, Jernite, Sontag and Rush (2016), "Character-aware neural language models",
-AAAI, section 2: convolutions of several widths over a word's characters, the greatest value over
-    time of each filter, highway layers.
+A word's vector comes from its characters [Kim et al. 2016, "Character-aware neural language
+models", section 2]: convolutions of several widths, the greatest value over time of each filter,
+highway layers.
 """
 
 from __future__ import annotations
@@ -26,16 +24,7 @@ from privasr_k2.lm.neural.vocabulary import SYMBOLS
 
 @dataclass(frozen=True)
 class CharLstmConfig(Checked):
-    """Numbers of a character-aware LSTM.
-
-    Attributes:
-        char_dim: dimensions of a character's vector.
-        widths: characters that each group of filters sees.
-        filters: filters of each group; together they are the dimensions of a word's vector.
-        highway_layers: highway layers upon the filters; may be 0.
-        max_chars: characters of a word that are looked at.
-        dim, layers, dropout: of the LSTM.
-    """
+    """Numbers of a character-aware LSTM; see ``network`` of ``conf/common.yaml#lm_char_lstm``."""
 
     char_dim: Count
     widths: Annotated[list[Count], MinLen(1)]
@@ -56,13 +45,9 @@ class CharLstmConfig(Checked):
 
 
 def spell(symbols: Sequence[str], max_chars: int) -> tuple[Tensor, Tensor, int]:
-    """Every symbol as numbers of characters between two marks.
+    """Characters (V, L) int64 of symbols, lengths (V,) int64, and the number of characters.
 
-    ``</s>`` and ``<unk>`` count as one character each. Number 0 fills up, 1 and 2 begin and end a
-    word.
-
-    Returns:
-        characters (V, L) int64, lengths (V,) int64 and the number of different characters.
+    ``</s>`` and ``<unk>`` are one character each; 0 is padding, 1 and 2 begin and end a word.
 
     >>> spell(["</s>", "<unk>", "ab", "b"], max_chars=20)[0].tolist()
     [[1, 3, 2, 0], [1, 4, 2, 0], [1, 5, 6, 2], [1, 6, 2, 0]]
@@ -124,7 +109,7 @@ class CharLstmLm(RecurrentLm):
         return self._compose(different)[places]
 
     def _compose(self, words: Tensor) -> Tensor:
-        """The vectors (W, E) of words (W,); how far they are filled up changes nothing."""
+        """The vectors (W, E) of words (W,), independent of padding."""
         lengths = self.lengths[words]
         widest = max(convolution.kernel_size[0] for convolution in self.convolutions)
         longest = int(lengths.max()) if len(words) else 0

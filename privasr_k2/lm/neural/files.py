@@ -1,7 +1,4 @@
-"""A finished neural language model's folder.
-
-It holds ``model.yaml``, ``words.txt`` (the numbering) and ``model.safetensors``.
-"""
+"""A neural language model's folder: ``model.yaml``, ``words.txt``, ``model.safetensors``."""
 
 from __future__ import annotations
 
@@ -33,12 +30,10 @@ def save_lm(
 
 
 def load_lm(folder: str | Path, device: torch.device | str = "cpu") -> tuple[NeuralLm, Vocabulary]:
-    """The language model of a folder that ``train_lm`` wrote, ready to score, and its numbering of
-    words.
+    """The language model of a folder of ``train_lm``, ready to score, and its vocabulary.
 
     Raises:
-        DataError: a file is missing or damaged, or weights of another numbering or another
-            ``model.yaml``.
+        DataError: a missing or damaged file, or weights of other words or another ``model.yaml``.
     """
     folder = Path(folder)
     spec = _read_spec(folder)
@@ -51,35 +46,26 @@ def continue_lm(
 ) -> tuple[NeuralLm, Vocabulary, Spec]:
     """The model of a folder with the dropout of ``spec``, to train it further.
 
-    Where it is tied and ``spec`` is not, it is untied: it gets a copy of the vectors that it reads,
-    and gives the same probabilities bit for bit.
+    A tied model with an untied ``spec`` gets a copy of the vectors it reads: the same
+    probabilities, bit for bit.
 
     Returns:
-        the model, its numbering of words, and ``spec`` with what else the model's form depends on.
+        the model, its vocabulary, and the completed ``spec``.
 
     Raises:
-        DataError: as :func:`load_lm`; or the model is of another kind or size than ``spec``, or has
-            other words.
+        DataError: as :func:`load_lm`, or another kind, size, or words.
     """
     saved = _read_spec(folder)
     if saved.kind != spec.kind:
-        raise DataError(
-            folder / SPEC,
-            f"kind: {spec.kind}",
-            saved.kind,
-            "take the YAML file that it was trained with",
-        )
+        raise DataError(folder / SPEC, f"kind: {spec.kind}", saved.kind, "take its own YAML")
     unties = saved.output.tied and not spec.output.tied
     spec = replace(spec, untied=unties or (saved.untied and not spec.output.tied))
     model, vocabulary = _filled(folder, spec, unties=unties)
     wanted, known = set(words) - NO_WORDS, set(vocabulary.words)
     if differing := sorted(wanted ^ known):
-        raise DataError(
-            folder / WORDS,
-            f"the {len(wanted)} words of the lang folder",
-            f"{len(known)}; {len(differing)} are in one of them only, {differing[0]!r} among them",
-            "train the first model with the same lang folder",
-        )
+        expected = f"the {len(wanted)} words of the lang folder"
+        found = f"{len(known)}; {len(differing)} are in one of them only, {differing[0]!r} first"
+        raise DataError(folder / WORDS, expected, found, "train both with one lang folder")
     return model, vocabulary, spec
 
 
@@ -95,18 +81,12 @@ def _filled(folder: Path, spec: Spec, *, unties: bool = False) -> tuple[NeuralLm
     weights = load_tensors(folder / WEIGHTS)
     if read_header(folder / WEIGHTS)["words"] != vocabulary.digest:
         raise DataError(
-            folder / WORDS,
-            "the words that the model was trained with",
-            "others",
-            "train the model again",
+            folder / WORDS, "the words that the model was trained with", "others", "retrain"
         )
     model = KINDS[spec.kind].make(spec, vocabulary)
     if unties:
-        tied = {
-            name.replace("output.", "vectors.", 1): name
-            for name in weights
-            if name.startswith("output.")
-        }
-        weights |= {name: weights[tied[name]] for name in model.state_dict() if name in tied}
+        copies = [name for name in model.state_dict() if name.startswith("vectors.")]
+        sources = {name: name.replace("vectors.", "output.", 1) for name in copies}
+        weights |= {name: weights[own] for name, own in sources.items() if own in weights}
     fill(model, weights, folder / WEIGHTS)
     return model, vocabulary

@@ -27,16 +27,7 @@ from privasr_k2.training.task import TrainerConfig
 
 @dataclass(frozen=True)
 class NeuralLmConfig(TrainerConfig):
-    """The settings of ``conf/common.yaml#lm_<kind>`` besides the network.
-
-    Attributes:
-        kind: one of :data:`KINDS`.
-        output: the softmax.
-        trained: ``all``, or ``output``: the softmax alone, of a model that is trained further.
-        text, train_repeat: as in :class:`privasr_k2.lm.train.TextConfig`.
-        max_text_words: train on sentences chosen at random with so many words; 0 = on all.
-        max_words: most positions in a batch of a process, sentence ends and padding included.
-    """
+    """The settings of ``conf/common.yaml#lm_<kind>`` besides the network."""
 
     kind: str
     output: OutputConfig
@@ -59,13 +50,12 @@ class NeuralLmConfig(TrainerConfig):
 
 @dataclass(frozen=True)
 class Spec:
-    """The content of ``model.yaml``; with ``words.txt`` it suffices to build the model again.
+    """The content of ``model.yaml``, from which and ``words.txt`` the model is built.
 
     Attributes:
         kind, output: as in :class:`NeuralLmConfig`.
-        untied: the model was tied and then trained further with ``output.tied=false``: it reads a
-            copy of the vectors that predicted words until then. Older files do not say so, and are
-            of no such model.
+        untied: a tied model was trained further with ``output.tied=false``, and reads a copy of its
+            vectors. Older files lack this key.
     """
 
     kind: str
@@ -79,7 +69,7 @@ class Kind:
 
     Attributes:
         config: of a training, with the network's numbers as ``network``.
-        spec: what of it is kept in ``model.yaml``.
+        spec: its part in ``model.yaml``.
         make: a spec and a vocabulary to a model.
     """
 
@@ -112,7 +102,7 @@ def spec_of(config: NeuralLmConfig) -> Spec:
 
 
 def new_lm(spec: Spec, vocabulary: Vocabulary, seed: int) -> NeuralLm:
-    """A model with random weights of its own stream; torch's global generator stays as it was."""
+    """A model with random weights; torch's global generator stays as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "initial weights"))
         return KINDS[spec.kind].make(spec, vocabulary)

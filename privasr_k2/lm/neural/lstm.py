@@ -1,9 +1,4 @@
-"""Word LSTM language model [turan2022, section 2.3].
-
-Turan, Klakow, Vincent and Jouvet (2022), "Adapting language models when training on
-privacy-transformed data", LREC. The paper names an LSTM whose (cluster) softmax is adapted, and no
-sizes.
-"""
+"""Word LSTM language model [turan2022, section 2.3]."""
 
 from __future__ import annotations
 
@@ -22,14 +17,7 @@ from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
 
 @dataclass(frozen=True)
 class LstmConfig(Checked):
-    """Numbers of a word LSTM.
-
-    Attributes:
-        embedding_dim: dimensions E of a word's vector.
-        dim: cells D of a layer.
-        layers: LSTM layers.
-        dropout: share of values dropped before, between and after the layers, in [0, 1).
-    """
+    """Numbers of a word LSTM; see ``network`` of ``conf/common.yaml#lm_lstm``."""
 
     embedding_dim: Count
     dim: Count
@@ -58,36 +46,28 @@ class Recurrent(nn.Module):
         return self.dropout(hidden), State(tuple(tensor.transpose(0, 1) for tensor in after))
 
     def input_gates(self, inputs: Tensor, layer: int = 0) -> Tensor:
-        """The part of a layer's gates that comes from its inputs (N, E): (N, 4 D), biases
-        included.
-        """
-        part = {
-            name: getattr(self.lstm, f"{name}_l{layer}")
-            for name in ("weight_ih", "bias_ih", "bias_hh")
-        }
-        return functional.linear(
-            self.dropout(inputs), part["weight_ih"], part["bias_ih"] + part["bias_hh"]
+        """The part (N, 4 D) of a layer's gates from its inputs (N, E), biases included."""
+        weight, bias_ih, bias_hh = (
+            getattr(self.lstm, f"{name}_l{layer}") for name in ("weight_ih", "bias_ih", "bias_hh")
         )
+        return functional.linear(self.dropout(inputs), weight, bias_ih + bias_hh)
 
     def step(self, gates: Tensor, state: State) -> tuple[Tensor, State]:
-        """One word after each prefix, given the :meth:`input_gates` (N, 4 D) of the first layer.
+        """One word after each prefix, from the first layer's :meth:`input_gates` (N, 4 D).
 
-        They are half of a layer's work and the same wherever a word is read: ``nn.LSTM`` does it
-        each time.
+        They are half of a layer's work, and the same wherever a word is read.
         """
         hiddens, cells = [], []
-        for layer, (hidden, cell) in enumerate(
-            zip(*(tensor.unbind(1) for tensor in state.tensors))
-        ):
+        before = zip(*(tensor.unbind(1) for tensor in state.tensors))
+        for layer, (hidden, cell) in enumerate(before):
             if layer:
                 gates = self.input_gates(hiddens[-1], layer)
             gates = torch.addmm(gates, hidden, getattr(self.lstm, f"weight_hh_l{layer}").t())
             enter, keep, new, leave = gates.chunk(4, dim=1)
             cells.append(keep.sigmoid() * cell + enter.sigmoid() * new.tanh())
             hiddens.append(leave.sigmoid() * cells[-1].tanh())
-        return self.dropout(hiddens[-1]), State(
-            (torch.stack(hiddens, dim=1), torch.stack(cells, dim=1))
-        )
+        state = State((torch.stack(hiddens, dim=1), torch.stack(cells, dim=1)))
+        return self.dropout(hiddens[-1]), state
 
 
 class RecurrentLm(NeuralLm):
@@ -115,13 +95,10 @@ class RecurrentLm(NeuralLm):
 
 
 class LstmLm(RecurrentLm):
-    """Word vectors, LSTM layers, softmax.
-
-    Where vectors are tied and the layers have another size than they, a linear layer stands
-    between.
+    """Word vectors, LSTM layers, softmax; a linear layer joins tied vectors of another size.
 
     Args:
-        untied: the form of a tied model, but for a copy of the vectors to read.
+        untied: the form of a tied model, with a copy of the vectors to read.
     """
 
     def __init__(

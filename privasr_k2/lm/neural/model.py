@@ -1,13 +1,8 @@
-"""The interface of all neural language models, whichever network is between words and outputs.
+"""The interface of neural language models.
 
 A sentence ``w_1 ... w_n`` is read as ``<s> w_1 ... w_n`` and predicted as ``w_1 ... w_n </s>``: U =
-n + 1 positions. Sentences know nothing of each other.
-
-Networks have layers of which Opacus gives per-example gradients: embeddings, linear layers, layer
-norm, and for ``nn.LSTM`` its ``DPLSTM``, which has the same parameters by the same names. They come
-where the loss is taken of :meth:`NeuralLm.log_probs`, with a full softmax and without vectors that
-are tied or were. Characters are composed once for the equal words of a batch, whose gradients are
-then nobody's own. A client's update, which federated training clips, asks for none of this.
+n + 1 positions. Opacus gives per-example gradients of :meth:`NeuralLm.log_probs` for word models
+with a full softmax and untied vectors (``nn.LSTM`` as its ``DPLSTM``).
 """
 
 from __future__ import annotations
@@ -24,12 +19,7 @@ from privasr_k2.lm.neural.softmax import Output
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The states of a network after N prefixes.
-
-    Attributes:
-        tensors: each (N, S, ...); what S counts is the network's affair, and may differ between
-            states.
-    """
+    """The states of a network after N prefixes: tensors (N, S, ...) of its own form."""
 
     tensors: tuple[Tensor, ...]
 
@@ -50,22 +40,14 @@ def join(states: Sequence[State]) -> State:
     joined = []
     for parts in zip(*(state.tensors for state in states)):
         longest = max(part.size(1) for part in parts)
-        filled = [
-            torch.cat(
-                [part, part.new_zeros(len(part), longest - part.size(1), *part.shape[2:])], dim=1
-            )
-            if part.size(1) < longest
-            else part
-            for part in parts
-        ]
-        joined.append(torch.cat(filled))
+        padding = (p.new_zeros(len(p), longest - p.size(1), *p.shape[2:]) for p in parts)
+        joined.append(torch.cat([torch.cat(pair, dim=1) for pair in zip(parts, padding)]))
     return State(tuple(joined))
 
 
 class NeuralLm(nn.Module, abc.ABC):
     """Words to log-probabilities of the words that follow; ``num_words`` is V.
 
-    A network defines :meth:`embed`, :meth:`initial_state`, :meth:`advance` and :meth:`state_size`.
     Results depend neither on padding nor on the other sentences of a batch.
     """
 
@@ -82,10 +64,7 @@ class NeuralLm(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def advance(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Read U more words after each of N prefixes.
-
-        Args:
-            inputs: (N, U, E) from :meth:`embed`.
+        """Read U more words after each of N prefixes: inputs (N, U, E) from :meth:`embed`.
 
         Returns:
             hidden values (N, U, D) for :attr:`output`, and the state after all U words.
@@ -96,18 +75,12 @@ class NeuralLm(nn.Module, abc.ABC):
         """Numbers in the state of a prefix of ``length`` words."""
 
     def step(self, words: Tensor, state: State) -> tuple[Tensor, State]:
-        """Read one more word (N,) int64 after each prefix: hidden values (N, D) and the new state.
-
-        ``self.output.log_probs(hidden)`` is log P(. | prefix) over all words,
-        ``self.output.target_log_probs`` that of chosen ones.
-        """
+        """Read one more word (N,) int64 after each prefix: hidden (N, D) and the new state."""
         different, places = words.unique(return_inverse=True)
         return self.read(self.step_inputs(different)[places], state)
 
     def step_inputs(self, words: Tensor) -> Tensor:
-        """The inputs of :meth:`read` for ``words`` (M,) int64, independent of their position: (M,
-        ...).
-        """
+        """The inputs (M, ...) of :meth:`read` for ``words`` (M,) int64, independent of position."""
         return self.embed(words)
 
     def read(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
@@ -116,39 +89,31 @@ class NeuralLm(nn.Module, abc.ABC):
         return hidden.squeeze(1), state
 
     def hidden(self, words: Tensor) -> Tensor:
-        """Hidden values (N, U, D) after each word of sentences (N, U), which begin with the
-        boundary.
-        """
+        """Hidden values (N, U, D) after each word of sentences (N, U), boundary first."""
         return self.advance(self.embed(words), self.initial_state(len(words)))[0]
 
     def log_probs(self, words: Tensor) -> Tensor:
-        """Natural log P(. | words so far), (N, U, V), for sentences (N, U) int64; sums to 1 over
-        V.
-        """
+        """Natural log P(. | words so far), (N, U, V), for sentences (N, U) int64."""
         return self.output.log_probs(self.hidden(words))
 
     def target_log_probs(
         self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None
     ) -> Tensor:
-        """Natural log P(targets | inputs so far), (N, U) float32, without all (N, U, V) where that
-        can be.
+        """Natural log P(targets | inputs so far), (N, U) float32, if possible without (N, U, V).
 
         Args:
             inputs, targets: (N, U) int64.
-            lengths: (N,) int64 true positions; 0 comes out behind them. None = all are true.
+            lengths: (N,) int64 true positions, the result is 0 behind them; None = all are true.
         """
         hidden = self.hidden(inputs)
         if lengths is None:
-            return self.output.target_log_probs(hidden.flatten(0, 1), targets.flatten()).view(
-                targets.shape
-            )
+            log_probs = self.output.target_log_probs(hidden.flatten(0, 1), targets.flatten())
+            return log_probs.view(targets.shape)
         positions = torch.arange(inputs.size(1), device=inputs.device)
         valid = positions < lengths.unsqueeze(1)  # (N, U)
         log_probs = self.output.target_log_probs(hidden[valid], targets[valid])
         return log_probs.new_zeros(targets.shape).masked_scatter(valid, log_probs)
 
     def forward(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The log-probabilities whose negative mean training minimizes, as
-        :meth:`target_log_probs`.
-        """
+        """What training maximizes the mean of: :meth:`target_log_probs`."""
         return self.target_log_probs(inputs, targets, lengths)

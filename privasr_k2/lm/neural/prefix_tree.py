@@ -11,17 +11,13 @@ import numpy as np
 class PrefixTree:
     """M distinct prefixes (nodes) of R sequences and the E distinct words that follow them (edges).
 
-    Nodes are numbered level by level; node 0 is the empty prefix, and those of a level stand
-    together.
-
     Attributes:
-        starts: (levels + 1,) where the nodes of each level start; the last entry is M.
-        parents: (M,) for each node its parent's place within the level above; 0 for node 0.
+        starts: (levels + 1,) first node of each level; the last entry is M. Node 0 is the empty
+            prefix.
+        parents: (M,) index of each node's parent within the level above; 0 for node 0.
         words: (M,) the last word of each prefix; the boundary for node 0.
-        edge_nodes, edge_words: (E,) after which node which word follows, the boundary at a
-            sequence's end.
-        sequences, edges: (P,) for every position of every sequence, the sequence and the edge that
-            it takes, level by level.
+        edge_nodes, edge_words: (E,) node and following word, the boundary at a sequence's end.
+        sequences, edges: (P,) sequence and edge of every position, level by level.
     """
 
     starts: np.ndarray
@@ -42,9 +38,8 @@ def build_tree(padded: np.ndarray, lengths: np.ndarray) -> PrefixTree:
     """The tree of R sequences.
 
     Args:
-        padded: (R, U + 1) word numbers from 0 between boundaries, as of ``Text.padded``; column 0
-            alone is no word of a sequence.
-        lengths: (R,) positions: words and the end, whose number is the boundary's and no word's.
+        padded: (R, U + 1) word numbers between boundaries, as of ``Text.padded``.
+        lengths: (R,) positions: words and the end.
 
     >>> tree = build_tree(np.array([[0, 5, 6, 0], [0, 5, 0, 0], [0, 5, 7, 0]]), np.array([3, 2, 3]))
     >>> tree.words.tolist(), tree.starts.tolist(), tree.parents.tolist()
@@ -61,9 +56,8 @@ def build_tree(padded: np.ndarray, lengths: np.ndarray) -> PrefixTree:
         active = np.flatnonzero(lengths > level)
         if not active.size:
             break
-        keys, edge_of = np.unique(
-            places[active] * base + padded[active, level + 1], return_inverse=True
-        )
+        taken = places[active] * base + padded[active, level + 1]
+        keys, edge_of = np.unique(taken, return_inverse=True)
         above, following = np.divmod(keys, base)
         edge_nodes.append(starts[-2] + above)
         edge_words.append(following)
@@ -78,6 +72,6 @@ def build_tree(padded: np.ndarray, lengths: np.ndarray) -> PrefixTree:
         place_of = np.full(len(keys), -1)
         place_of[going] = np.arange(len(going))
         places[active] = place_of[edge_of]
-    joined = [np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-              for parts in (parents, words, edge_nodes, edge_words, sequences, edges)]  # fmt: skip
+    none, columns = [np.zeros(0, dtype=np.int64)], (edge_nodes, edge_words, sequences, edges)
+    joined = [np.concatenate(parts or none) for parts in (parents, words, *columns)]
     return PrefixTree(np.array(starts), *joined)

@@ -1,11 +1,7 @@
-"""Log-probabilities of sentences by a neural language model: in padded batches, and with shared
-prefixes.
+"""Log-probabilities of sentences by a neural language model: in padded batches, or as prefix trees.
 
-The hypotheses of an N-best list begin alike. Sorted into a prefix tree, each distinct prefix is
-read once, level by level, and the state after it serves all words that follow. The trees of many
-utterances go together: with the same first words they are one tree. An N-best list of 100
-hypotheses of 20 words that differ in their second halves needs some hundreds of steps in place of
-2000.
+The hypotheses of many N-best lists form a prefix tree: each distinct prefix is read once, level by
+level, and its state serves all words that follow.
 """
 
 from __future__ import annotations
@@ -20,7 +16,7 @@ from torch import Tensor
 
 from privasr_k2.lm.neural.batches import group_by_length, make_batch
 from privasr_k2.lm.neural.model import NeuralLm
-from privasr_k2.lm.neural.prefix_tree import build_tree
+from privasr_k2.lm.neural.prefix_tree import PrefixTree, build_tree
 from privasr_k2.lm.neural.vocabulary import Text, Vocabulary
 from privasr_k2.recipe.progress import report_progress
 
@@ -33,9 +29,9 @@ Sentence = Sequence[str]
 
 
 class NeuralScorer:
-    """A model with its numbering of words, for whatever scores sentences.
+    """A model with its numbering of words, without dropout.
 
-    Dropout is off while it scores; words outside the vocabulary have the probability of ``<unk>``.
+    Words outside the vocabulary have the probability of ``<unk>``.
     """
 
     def __init__(self, model: NeuralLm, vocabulary: Vocabulary, name: str = "neural") -> None:
@@ -50,13 +46,11 @@ class NeuralScorer:
     scores_unknown = True
 
     def token_log_probs(self, sentences: Sequence[Sentence]) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
-        other.
-        """
+        """Natural log P of all words and sentence ends, (M,) float64, sentence by sentence."""
         text = self.vocabulary.encode(sentences)
         ends = np.cumsum(text.lengths)
         values = np.zeros(int(text.lengths.sum()))
-        with _scoring(self.model):
+        with scoring(self.model):
             done = 0
             for group in group_by_length(text.lengths, BATCH_POSITIONS, np.arange(len(text))):
                 done += len(group)
@@ -78,35 +72,28 @@ class NeuralScorer:
     def nbest_token_log_probs(
         self, nbests: Sequence[Sequence[Sentence]], *, max_numbers: int = MAX_NUMBERS
     ) -> np.ndarray:
-        """Log-probabilities of the tokens of all hypotheses, each distinct prefix evaluated once.
+        """(M,) float64 log P of all tokens of all hypotheses; each distinct prefix is read once.
 
         Args:
             nbests: N-best lists of words; lists and hypotheses may be empty.
-            max_numbers: most numbers in states and hidden values of the lists that are scored
-                together. A list beyond it is cut, and what its parts share is evaluated once a
-                part.
-
-        Returns:
-            (M,) float64, the hypotheses of all lists one after the other.
+            max_numbers: most numbers in states and hidden values of lists scored together; a longer
+                list is cut.
         """
         text = self.vocabulary.encode([hyp for nbest in nbests for hyp in nbest])
         ends = np.cumsum([len(nbest) for nbest in nbests], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(text.lengths)])  # of each hypothesis's positions
         values = np.zeros(int(starts[-1]))
-        with _scoring(self.model):
+        with scoring(self.model):
             for first, last in self._blocks(text, ends, max_numbers):
                 if last > first:
-                    values[starts[first] : starts[last]] = self._score_tree(
-                        text, np.arange(first, last)
-                    )
+                    scores = self._score_tree(text, np.arange(first, last))
+                    values[starts[first] : starts[last]] = scores
         return values
 
     def score_with_shared_prefixes(
         self, nbests: Sequence[Sequence[Sentence]], *, max_numbers: int = MAX_NUMBERS
     ) -> list[np.ndarray]:
-        """Natural log P(words, end) of every hypothesis: float64 arrays (hypotheses of the
-        list,).
-        """
+        """Natural log P(words, end) of every hypothesis, an array (hypotheses,) a list."""
         lengths = [len(hyp) + 1 for nbest in nbests for hyp in nbest]
         owners = np.repeat(np.arange(len(lengths)), lengths)
         by_token = self.nbest_token_log_probs(nbests, max_numbers=max_numbers)
@@ -115,9 +102,7 @@ class NeuralScorer:
         return np.split(totals, ends[:-1]) if len(nbests) else []
 
     def _size(self, length: int) -> int:
-        """Numbers that a hypothesis of ``length`` words holds at most: its state, and hidden
-        values.
-        """
+        """Most numbers in the state and hidden values of a hypothesis of ``length`` words."""
         return self.model.state_size(length) + (length + 1) * self.model.output.dim
 
     def _blocks(self, text: Text, ends: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:
@@ -138,29 +123,29 @@ class NeuralScorer:
             yield start, min(start + size, last)
 
     def _score_tree(self, text: Text, hyps: np.ndarray) -> np.ndarray:
-        """Log-probabilities of all positions of the hypotheses ``hyps`` (R,), as one tree of root
-        ``<s>``.
-        """
-        model = self.model
+        """Log-probabilities of all positions of the hypotheses ``hyps`` (R,), as one tree."""
         tree = build_tree(text.padded(hyps), text.lengths[hyps])
-        different, kinds = np.unique(tree.words, return_inverse=True)
-        inputs, kinds = model.step_inputs(self._tensor(different)), self._tensor(kinds)
-        parents, blocks = self._tensor(tree.parents), []
-        state = model.initial_state(1)
+        edges = (self._tensor(values) for values in (tree.edge_words, tree.edge_nodes))
+        log_probs = self.model.output.target_log_probs(self.read_tree(tree), *edges)
+        return log_probs.cpu().double().numpy()[tree.edges[tree.order]]
+
+    def read_tree(self, tree: PrefixTree) -> Tensor:
+        """(M, D) hidden values after each prefix, level by level."""
+        model = self.model
+        different, kinds = (self._tensor(v) for v in np.unique(tree.words, return_inverse=True))
+        inputs, parents = model.step_inputs(different), self._tensor(tree.parents)
+        state, levels = model.initial_state(1), []
         for start, end in pairwise(tree.starts.tolist()):
             hidden, state = model.read(inputs[kinds[start:end]], state.select(parents[start:end]))
-            blocks.append(hidden)
-        log_probs = model.output.target_log_probs(
-            torch.cat(blocks), self._tensor(tree.edge_words), self._tensor(tree.edge_nodes)
-        )
-        return log_probs.cpu().double().numpy()[tree.edges[tree.order]]
+            levels.append(hidden)
+        return torch.cat(levels)
 
     def _tensor(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.device)
 
 
 @contextmanager
-def _scoring(model: NeuralLm) -> Iterator[None]:
+def scoring(model: NeuralLm) -> Iterator[None]:
     """No dropout and no gradients within the block."""
     was_training = model.training
     model.eval()

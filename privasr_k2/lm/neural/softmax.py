@@ -1,15 +1,11 @@
 """The outputs of a neural language model: a full softmax, or an adaptive one in clusters.
 
-Adaptive softmax: Grave, Joulin, Cisse, Grangier and Jegou (2017), "Efficient softmax approximation
-for GPUs", ICML. Words are numbered by falling frequency. The head holds the first ``cutoffs[0]``
-symbols and one symbol for each cluster; log P(w | h) = log P(cluster | h) + log P(w | cluster, h)
-for the others. It is exact and normalized, not an approximation of its own scores.
+Adaptive softmax [Grave et al. 2017]: words are numbered by falling frequency. The head holds the
+first ``cutoffs[0]`` symbols and one symbol per cluster; log P(w | h) = log P(cluster | h) + log P(w
+| cluster, h) for the others, exactly.
 
-Tied embeddings: Press and Wolf (2017), "Using the output embedding to improve language models",
-EACL; for clusters Baevski and Auli (2019), "Adaptive input representations for neural language
-modeling", ICLR: the vector of a word is the row that the output multiplies with, its cluster's
-projection included. A tied model whose outputs alone are to change reads from then on a copy of
-those vectors (:func:`make_vectors`).
+Tied embeddings [Press & Wolf 2017; for clusters Baevski & Auli 2019]: the vector of a word is the
+row that the output multiplies with, its cluster's projection included.
 """
 
 from __future__ import annotations
@@ -31,15 +27,7 @@ MAX_SCORES = 1 << 24
 
 @dataclass(frozen=True)
 class OutputConfig(Checked):
-    """How words are predicted.
-
-    Attributes:
-        softmax: ``full`` or ``adaptive``.
-        cutoffs: of the adaptive softmax: the numbers of the first word of each cluster, ascending;
-            those at or beyond the size of the vocabulary are left out.
-        reduction: the vectors of the i-th cluster have 1 / reduction ** i of the dimensions.
-        tied: words are read as the vectors that predict them.
-    """
+    """How words are predicted; see ``output`` of ``conf/common.yaml#lm_lstm``."""
 
     softmax: Annotated[str, one_of("full", "adaptive")]
     cutoffs: list[int]
@@ -70,25 +58,22 @@ class FullSoftmax(nn.Module):
         return self.linear(hidden).float().log_softmax(dim=-1)
 
     def target_log_probs(self, hidden: Tensor, words: Tensor, rows: Tensor | None = None) -> Tensor:
-        """log P(words[e] | hidden[rows[e]]); each state's normalizer is computed once.
+        """(E,) float32 log P(words[e] | hidden[rows[e]]); a state's normalizer is computed once.
 
         Args:
             hidden: (M, D) states.
             words: (E,) int64.
             rows: (E,) int64; None = state e for word e.
-
-        Returns:
-            (E,) float32.
         """
         return _gathered(hidden, self.linear.weight, self.linear.bias, words, rows)
 
 
 class AdaptiveSoftmax(nn.Module):
-    """The softmax in clusters of the module's docstring, with the methods of :class:`FullSoftmax`.
+    """The softmax in clusters, with the methods of :class:`FullSoftmax`.
 
-    Parameters are those of ``torch.nn.AdaptiveLogSoftmaxWithLoss`` (``head_bias=False``), which it
-    equals; besides it shares vectors with the input, scores a state's words together, and gives
-    every parameter a gradient in every step, which training in several processes needs.
+    It equals ``torch.nn.AdaptiveLogSoftmaxWithLoss`` (``head_bias=False``), but shares vectors with
+    the input and gives every parameter a gradient in every step, as training in several processes
+    needs.
     """
 
     boundaries: Tensor
@@ -107,9 +92,7 @@ class AdaptiveSoftmax(nn.Module):
             self.up.append(nn.Linear(inner, end - first, bias=False))
 
     def embed(self, words: Tensor) -> Tensor:
-        """The vectors (..., D) whose products with a state score ``words`` (...) within their
-        clusters.
-        """
+        """The vectors (..., D) that ``words`` (...) are scored by within their clusters."""
         flat = words.reshape(-1).contiguous()
         clusters = torch.bucketize(flat, self.boundaries, right=True)
         embedded = self.head.weight.new_zeros(len(flat), self.head.in_features)
@@ -131,7 +114,7 @@ class AdaptiveSoftmax(nn.Module):
         return torch.cat(parts, dim=-1)
 
     def target_log_probs(self, hidden: Tensor, words: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Log-probabilities of targets; a cluster is evaluated for the states that need it."""
+        """As in :class:`FullSoftmax`; a cluster is evaluated for the states that need it."""
         clusters = torch.bucketize(words, self.boundaries, right=True)
         symbols = torch.where(clusters == 0, words, self.shortlist + clusters - 1)
         log_probs = _gathered(hidden, self.head.weight, None, symbols, rows)
@@ -158,11 +141,9 @@ def make_output(dim: int, num_words: int, config: OutputConfig) -> Output:
 
 
 def make_vectors(dim: int, num_words: int, config: OutputConfig) -> Output:
-    """Outputs that only embed: for a copy of a tied model's vectors, with the factors of its
-    clusters.
+    """Outputs that only embed: a copy of a tied model's vectors in the same factors.
 
-    Of the same factors the same operations make the same vectors, bit for bit; a product that is
-    stored once would be rounded in another order.
+    The same factors give the same vectors bit for bit; a stored product would be rounded otherwise.
     """
     if config.softmax == "full":
         return FullSoftmax(dim, num_words, bias=False)
@@ -174,17 +155,11 @@ def _gathered(
 ) -> Tensor:
     """(E,) log-softmax of ``hidden @ weight.T + bias`` at (rows[e], words[e])."""
     if torch.is_grad_enabled() and rows is None:  # one fused operation and its gradient
-        return -functional.cross_entropy(
-            functional.linear(hidden, weight, bias).float(), words, reduction="none"
-        )
-    block = max(1, MAX_SCORES // max(1, len(weight)))
-    normalizers = torch.cat(
-        [
-            functional.linear(part, weight, bias).float().logsumexp(dim=1)
-            for part in hidden.split(block)
-        ]
-        or [hidden.new_zeros(0)]
-    )
+        scores = functional.linear(hidden, weight, bias).float()
+        return -functional.cross_entropy(scores, words, reduction="none")
+    parts = hidden.split(max(1, MAX_SCORES // max(1, len(weight))))
+    scores = (functional.linear(part, weight, bias).float() for part in parts)
+    normalizers = torch.cat([score.logsumexp(dim=1) for score in scores])
     if rows is not None:
         hidden, normalizers = hidden[rows], normalizers[rows]
     scores = (hidden.float() * weight[words].float()).sum(dim=1)

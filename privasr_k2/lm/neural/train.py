@@ -33,11 +33,7 @@ Sentences = Sequence[Sequence[str]]
 
 
 class LmTask:
-    """How the trainer gets losses from a :class:`privasr_k2.lm.neural.model.NeuralLm`.
-
-    The loss is in nats a predicted symbol, sentence ends and ``<unk>`` included: its exponential is
-    the perplexity with unknown words.
-    """
+    """How the trainer gets losses, in nats a predicted symbol with sentence ends and ``<unk>``."""
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
         """The losses of a batch of sentences."""
@@ -63,31 +59,20 @@ def train_lm(
 
     Args:
         words: the vocabulary; other words of the text count as ``<unk>``.
-        folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the
-            model.
-        init: the folder of a model of the same form and words, whose weights are trained further;
-            with ``config.trained == "output"`` those of the softmax alone [turan2022, section 2.3].
-            The layers below drop values as in any training, and stay as they are bit for bit.
+        init: the folder of a model of the same form and words to train further; with
+            ``config.trained == "output"`` its softmax alone [turan2022, section 2.3].
 
     Raises:
-        ConfigError: the softmax alone, of no model.
-        DataError: there is no text to train on, or none of dev; ``init`` is of another form or
-            other words.
+        ConfigError: the softmax alone, without ``init``.
+        DataError: no text, no dev text, or ``init`` is of another form or other words.
     """
     if config.trained == "output" and init is None:
-        raise ConfigError(
-            "trained=output",
-            "a trained model whose softmax is trained further",
-            "none",
-            "give it by --in-init, or choose trained=all",
-        )
-    for what, given in (("training", sentences), ("dev", dev)):
+        way_out = "give it by --in-init, or choose trained=all"
+        raise ConfigError("trained=output", "a trained model to train further", "none", way_out)
+    for role, given in (("training", sentences), ("dev", dev)):
         if not any(given):
             raise DataError(
-                f"the {what} text",
-                "sentences",
-                "none",
-                "prepare the corpus again, or give other text",
+                f"the {role} text", "sentences", "none", "prepare it again, or give text"
             )
     # As in any perplexity: a reference without words is no sentence.
     dev = [sentence for sentence in dev if sentence]
@@ -106,17 +91,11 @@ def train_lm(
     texts = {"train": vocabulary.encode(sentences), "dev": vocabulary.encode(dev)}
     for role, text in texts.items():
         unknown = int(np.count_nonzero(text.words == UNKNOWN))
-        log.info(
-            "%s: %d sentences, %d words, %d of them unknown",
-            role,
-            len(text),
-            len(text.words),
-            unknown,
-        )
-    sizes = np.array([(p.numel(), p.numel() * p.requires_grad) for p in model.parameters()]).sum(
-        axis=0
-    )
-    log.info("%.2f M parameters, %.2f M of them trained, %s", *(sizes / 1e6), process.device)
+        shown = f"{len(text)} sentences, {len(text.words)} words, {unknown} of them unknown"
+        log.info("%s: %s", role, shown)
+    size = sum(p.numel() for p in model.parameters()) / 1e6
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
+    log.info("%.2f M parameters, %.2f M of them trained, %s", size, trained, process.device)
     if process.leads:
         configuration.save(config, folder / "config.yaml")
     shared = {"rank": process.rank, "world_size": process.world_size}
@@ -130,6 +109,5 @@ def train_lm(
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))
         save_lm(folder, spec, average(epochs), vocabulary)
-        log.info(
-            "dev: %s", perplexity(NeuralScorer(*load_lm(folder, process.device)), dev, words).shown
-        )
+        scorer = NeuralScorer(*load_lm(folder, process.device))
+        log.info("dev: %s", perplexity(scorer, dev, words).shown)

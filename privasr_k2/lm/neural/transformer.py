@@ -1,10 +1,7 @@
-"""Transformer language model [liu2020, section 3.2].
+"""Transformer language model [liu2020, section 3.2]: 3 blocks of 256 dimensions by default.
 
-Liu, Li, Bakshi and Peng (2020), "Federated marginal personalization for ASR rescoring": word
-vectors of 256 dimensions, feed-forward layers of 1024, 3 decoder blocks, 4 heads, dropout 0.1.
-Blocks normalize before each part, which trains without a long warm-up (Xiong et al. 2020, "On layer
-normalization in the transformer architecture", ICML); positions are sinusoids (Vaswani et al. 2017,
-"Attention is all you need", section 3.5).
+Blocks normalize before each part [Xiong et al. 2020]; positions are sinusoids [Vaswani et al. 2017,
+section 3.5].
 """
 
 from __future__ import annotations
@@ -23,15 +20,7 @@ from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
 
 @dataclass(frozen=True)
 class TransformerConfig(Checked):
-    """Numbers of a Transformer.
-
-    Attributes:
-        dim: dimensions E of a word's vector and of every block; even, and a multiple of ``heads``.
-        feedforward: hidden units of the feed-forward layers.
-        layers: blocks L.
-        heads: attention heads.
-        dropout: share of values dropped, in [0, 1).
-    """
+    """Numbers of a Transformer; see ``network`` of ``conf/common.yaml#lm_transformer``."""
 
     dim: Count
     feedforward: Count
@@ -54,10 +43,8 @@ class Block(nn.Module):
         self.heads = config.heads
         self.attention_norm, self.feedforward_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.query, self.key, self.value, self.out = (nn.Linear(dim, dim) for _ in range(4))
-        self.inner, self.outer = (
-            nn.Linear(dim, config.feedforward),
-            nn.Linear(config.feedforward, dim),
-        )
+        self.inner = nn.Linear(dim, config.feedforward)
+        self.outer = nn.Linear(config.feedforward, dim)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, past: Tensor, hidden_from: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,14 +76,13 @@ class Block(nn.Module):
 
 
 class TransformerLm(NeuralLm):
-    """Word vectors, causal blocks, softmax. A state holds keys and values, and which of its places
-    are true.
+    """Word vectors, causal blocks, softmax.
 
-    Prefixes of different lengths can stand in one state: places that a shorter one does not have
-    are not seen, and positions count true places only.
+    A state holds keys and values, and which of its positions are valid: prefixes of different
+    lengths can be in one state.
 
     Args:
-        untied: the form of a tied model, but for a copy of the vectors to read.
+        untied: the form of a tied model, with a copy of the vectors to read.
     """
 
     def __init__(
@@ -135,9 +121,8 @@ class TransformerLm(NeuralLm):
         places = torch.arange(size, device=inputs.device)
         positions = valid.sum(dim=1, keepdim=True) + places  # (N, U)
         ahead = places > places.unsqueeze(1)  # (U, U) true where a later place is not to be seen
-        hidden_from = torch.cat(
-            ((~valid).unsqueeze(1).expand(-1, size, -1), ahead.expand(n, -1, -1)), dim=2
-        )
+        missing = (~valid).unsqueeze(1).expand(-1, size, -1)
+        hidden_from = torch.cat((missing, ahead.expand(n, -1, -1)), dim=2)
         x = self.dropout(inputs + sinusoids(positions, self.dim).to(inputs.dtype))
         kept = []
         for block, cache in zip(self.blocks, caches):

@@ -1,10 +1,8 @@
 """The numbering of words that a neural language model reads and predicts.
 
-Number 0 is the sentence boundary: ``<s>`` where it is read, ``</s>`` where it is predicted, so that
-no output is spent on a symbol that never follows. Number 1 is ``<unk>``, then come the words of
-``words.txt`` by falling
-count in the training text: an adaptive softmax takes the first of them as its head. The order tells
-which words the text has often, so that a private recipe counts a public text.
+Number 0 is the sentence boundary: ``<s>`` where it is read, ``</s>`` where it is predicted. Number
+1 is ``<unk>``, then come words by falling count in the training text, as an adaptive softmax needs
+them. The order reveals which words the text has often, so a private recipe counts a public text.
 """
 
 from __future__ import annotations
@@ -48,8 +46,7 @@ class Text:
         return np.diff(self.starts) + 1
 
     def padded(self, sentences: np.ndarray) -> np.ndarray:
-        """(N, max U + 1) int64 the sentences of those numbers between boundaries, boundaries at
-        padding.
+        """(N, max U + 1) int64 the given sentences between boundaries, padded with boundaries.
 
         >>> Text(np.array([5, 6, 7]), np.array([0, 2, 3])).padded(np.array([1, 0])).tolist()
         [[0, 7, 0, 0], [0, 5, 6, 0]]
@@ -85,7 +82,7 @@ class Vocabulary:
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """The number of each word and of ``<unk>``; the boundary is none that a text can hold."""
+        """The number of each word and of ``<unk>``; a text cannot hold the boundary."""
         return {symbol: number for number, symbol in enumerate(self.symbols) if number != BOUNDARY}
 
     @cached_property
@@ -105,8 +102,7 @@ class Vocabulary:
 
 
 def order_by_count(words: Iterable[str], sentences: Iterable[Iterable[str]]) -> Vocabulary:
-    """The vocabulary of ``words``, the most frequent of ``sentences`` first; equal counts in their
-    own order.
+    """The vocabulary of ``words``, most frequent in ``sentences`` first, ties in their own order.
 
     >>> order_by_count(["a", "b", "c"], [["c", "c", "b"]]).symbols
     ('</s>', '<unk>', 'c', 'b', 'a')
@@ -120,7 +116,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
     """The ``words.txt`` of a model's folder.
 
     Raises:
-        DataError: the file is missing, or not as :func:`vocabulary_text` writes it, with its line.
+        DataError: a missing file, or a line not as :func:`vocabulary_text` writes it.
     """
     if not path.is_file():
         raise DataError(path, "a language model's words", "no such file", "train it with train_lm")
@@ -128,21 +124,13 @@ def read_vocabulary(path: Path) -> Vocabulary:
     for number, line in read_lines(path):
         fields = line.split()
         wanted = SYMBOLS[len(symbols)] if len(symbols) < len(SYMBOLS) else "a word"
-        fits = (
-            len(fields) == 2 and fields[1] == str(len(symbols)) and wanted in ("a word", fields[0])
-        )
-        if not fits:
-            raise DataError(
-                f"{path}:{number}",
-                f"{wanted} and the number {len(symbols)}",
-                repr(line),
-                "train it again",
-            )
+        expected = fields[0] if wanted == "a word" and fields else wanted
+        if fields != [expected, str(len(symbols))]:
+            place, way_out = f"{path}:{number}", "train again"
+            raise DataError(place, f"{wanted} and the number {len(symbols)}", repr(line), way_out)
         symbols.append(fields[0])
     if len(symbols) < len(SYMBOLS) or len(set(symbols)) < len(symbols):
-        raise DataError(
-            path, "every word once", "one twice, or none at all", "train the model again"
-        )
+        raise DataError(path, "every word once", "one twice, or none at all", "train it again")
     return Vocabulary(tuple(symbols))
 
 

@@ -102,9 +102,7 @@ def judge(
     """The verdict on the release of ``sound``, given the same attack where it must succeed.
 
     Args:
-        sound: the bound for the release as it is.
-        broken: for the same release, broken on purpose (noise divided, or no clip).
-        noise_free: for the same release without noise.
+        sound, broken, noise_free: of the release as it is, broken on purpose, without noise.
 
     Returns:
         ``EXCEEDS`` where ``sound`` exceeds the claim; else ``TOO_FEW_TRIALS`` where no attack could
@@ -113,14 +111,6 @@ def judge(
 
     Raises:
         PrivacyError: the three were not computed alike, or a claim that :func:`compare` refuses.
-
-    >>> def bound(epsilon):
-    ...     return AuditBound(epsilon, 0.95, 1e-5, 5.0, 300, "one run")
-    >>> claim = dict(claimed_epsilon=2.0, claimed_delta=1e-5)
-    >>> judge(bound(0.1), broken=bound(3.0), noise_free=bound(5.0), **claim).value
-    'stands under the claim'
-    >>> judge(bound(0.1), broken=bound(0.2), noise_free=bound(5.0), **claim).value
-    'does not count: the attack misses leakage that is there'
     """
     for name, other in (("broken", broken), ("noise_free", noise_free)):
         if _setting(other) != _setting(sound):

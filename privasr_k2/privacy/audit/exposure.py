@@ -43,12 +43,10 @@ def ranks(canary_losses: ArrayLike, candidate_losses: ArrayLike) -> np.ndarray:
     others = np.asarray(candidate_losses)
     fits = others.dtype.kind in "iuf" and others.ndim == 2 and len(others) == canaries.size
     if not fits or others.size == 0:
-        raise PrivacyError(
-            "candidate_losses",
-            f"shape ({canaries.size}, candidates) of numbers",
-            f"an array of {others.dtype} of shape {others.shape}",
-            "give each canary the losses of its own candidates",
-        )
+        place = "candidate_losses"
+        found = f"an array of {others.dtype} of shape {others.shape}"
+        way_out = "give each canary the losses of its own candidates"
+        raise PrivacyError(place, f"shape ({canaries.size}, candidates) of numbers", found, way_out)
     others = inputs.without_nan("candidate_losses", others.astype(np.float64))
     return 1 + np.count_nonzero(others <= canaries[:, None], axis=1)
 

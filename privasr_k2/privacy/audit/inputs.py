@@ -32,9 +32,7 @@ def scores(name: str, values: ArrayLike) -> np.ndarray:
     if array.dtype.kind not in "iuf":
         raise PrivacyError(name, "numbers", f"an array of {array.dtype}", "correct it")
     if array.ndim != 1 or array.size == 0:
-        raise PrivacyError(
-            name, "a list of one value or more", f"shape {array.shape}", "correct it"
-        )
+        raise PrivacyError(name, "one value or more", f"shape {array.shape}", "correct it")
     return without_nan(name, array.astype(np.float64))
 
 

@@ -128,20 +128,15 @@ def at_low_fpr(
     too, by order statistics: the population's rate above the (b + 1)th largest of N is
     Beta(b + 1, N - b), or less where scores are tied.
 
-    Args:
-        fpr: above 0 and below 1, for example 0.001.
-
     Returns:
         ``None`` where N fpr < 1: so few non-members cannot show a rate that low.
 
     Raises:
-        PrivacyError: no scores, NaN, or a rate or confidence outside its range.
+        PrivacyError: no scores, NaN, or ``fpr`` or ``confidence`` not inside (0, 1).
 
     >>> point = at_low_fpr(range(1, 201), range(100), fpr=0.01, confidence=0.95)
     >>> point.threshold, point.true_positives, point.false_positives, round(point.fpr_high, 3)
     (98.0, 102, 1, 0.047)
-    >>> at_low_fpr(range(1, 201), range(100), fpr=0.001, confidence=0.95) is None
-    True
     """
     members, others = _both(member_scores, non_member_scores)
     checks.number("fpr", fpr, above=0, below=1)

@@ -36,6 +36,8 @@ the quotient h(j) / (j g(j)) is largest at j = v.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
@@ -80,13 +82,13 @@ def guesses_from_scores(scores: ArrayLike, *, guess_in: int, guess_out: int) -> 
     >>> guesses_from_scores([0.3, 2.0, -1.0, 0.9], guess_in=2, guess_out=1)
     array([ 0,  1, -1,  1], dtype=int8)
     """
-    made = inputs.scores("scores", scores)
-    checks.whole("guess_in", guess_in, at_least=0, at_most=made.size)
-    checks.whole("guess_out", guess_out, at_least=0, at_most=made.size - guess_in)
+    checked = inputs.scores("scores", scores)
+    checks.whole("guess_in", guess_in, at_least=0, at_most=checked.size)
+    checks.whole("guess_out", guess_out, at_least=0, at_most=checked.size - guess_in)
     checks.whole("guess_in + guess_out", guess_in + guess_out, at_least=1)
-    rising = np.argsort(made, kind="stable")
-    guesses = np.zeros(made.size, dtype=np.int8)
-    guesses[rising[made.size - guess_in :]] = 1
+    rising = np.argsort(checked, kind="stable")
+    guesses = np.zeros(checked.size, dtype=np.int8)
+    guesses[rising[checked.size - guess_in :]] = 1
     guesses[rising[:guess_out]] = -1
     return guesses
 
@@ -101,22 +103,24 @@ def one_run_bound(
         guesses: (M,) of :func:`guesses_from_scores`.
 
     Raises:
-        PrivacyError: no guess, other shapes or values, or a delta or confidence outside its range.
+        PrivacyError: no guess, other shapes, or values out of range.
 
     >>> coins = np.arange(1000) % 2 == 0
     >>> found = one_run_bound(coins, np.where(coins, 1, -1), delta=1e-5, confidence=0.95)
     >>> round(found.epsilon_lower, 2), found.epsilon_lower == found.largest_possible
     (5.81, True)
     """
-    made = np.asarray(guesses)
-    if made.dtype.kind not in "iu" or made.ndim != 1 or not np.isin(made, (-1, 0, 1)).all():
-        raise PrivacyError("guesses", "1, 0 or -1 for each canary", f"{made!r:.60}", "correct them")
-    coins = inputs.flags("included", included, length=made.size)
-    correct = np.count_nonzero(made[coins] == 1) + np.count_nonzero(made[~coins] == -1)
+    signs = np.asarray(guesses)
+    if signs.dtype.kind not in "iu" or signs.ndim != 1 or not np.isin(signs, (-1, 0, 1)).all():
+        raise PrivacyError(
+            "guesses", "1, 0 or -1 for each canary", f"{signs!r:.60}", "correct them"
+        )
+    coins = inputs.flags("included", included, length=signs.size)
+    correct = np.count_nonzero(signs[coins] == 1) + np.count_nonzero(signs[~coins] == -1)
     return bound_from_correct(
         int(correct),
-        guesses=int(np.count_nonzero(made)),
-        canaries=made.size,
+        guesses=int(np.count_nonzero(signs)),
+        canaries=signs.size,
         delta=delta,
         confidence=confidence,
     )
@@ -143,10 +147,8 @@ def bound_from_correct(
     error = 1 - inputs.confidence(confidence)
 
     def rejected(right: int) -> float:
-        given = {"guesses": guesses, "canaries": canaries, "delta": delta}
-        return largest_rejected(
-            lambda epsilon: p_value(right, epsilon=epsilon, **given), error=error
-        )
+        given: dict[str, Any] = {"guesses": guesses, "canaries": canaries, "delta": delta}
+        return largest_rejected(lambda e: p_value(right, epsilon=e, **given), error=error)
 
     return AuditBound(rejected(correct), confidence, delta, rejected(guesses), canaries, "one run")
 

@@ -8,14 +8,9 @@ _PRECISION = 1e-9
 
 
 def largest_rejected(p_value: Callable[[float], float], *, error: float) -> float:
-    """The largest epsilon with p_value(epsilon) <= ``error``, rounded down by at most 1e-9.
+    """The largest epsilon with p_value(epsilon) <= ``error``, or 0; rounded down by 1e-9 at most.
 
-    Args:
-        p_value: rises with epsilon, above ``error`` for a large one.
-        error: one minus the confidence.
-
-    Returns:
-        0 where not even epsilon 0 is rejected.
+    ``p_value`` rises with epsilon, above ``error`` for a large one.
 
     >>> round(largest_rejected(lambda epsilon: epsilon / 10, error=0.2), 6)
     2.0

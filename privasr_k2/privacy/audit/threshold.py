@@ -35,15 +35,14 @@ def split_bound(
     >>> 0.8 < bound.epsilon_lower < bound.largest_possible, bound.trials
     (True, 4000)
     """
-    both = [
-        inputs.scores(name, scores)
-        for name, scores in (("scores_with", scores_with), ("scores_without", scores_without))
-    ]
+    named = {"scores_with": scores_with, "scores_without": scores_without}
+    both = [inputs.scores(name, scores) for name, scores in named.items()]
     setting = {"delta": inputs.delta(delta), "confidence": inputs.confidence(confidence)}
-    for name, scores in zip(("scores_with", "scores_without"), both):
+    for name, scores in zip(named, both):
         if scores.size < 2:
             raise PrivacyError(name, "two scores or more, to be split", "1", "run more releases")
-    threshold = best_threshold(*(scores[: scores.size // 2] for scores in both), **setting)
+    first = [scores[: scores.size // 2] for scores in both]
+    threshold = best_threshold(first[0], first[1], **setting)
     with_unit, without = (scores[scores.size // 2 :] for scores in both)
     return bound_from_counts(
         true_positives=int(np.count_nonzero(with_unit >= threshold)),

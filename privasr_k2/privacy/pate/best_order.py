@@ -59,16 +59,13 @@ def smallest_epsilon(
     delta = checks.delta(delta)
     if orders is None:
         return _search(curve, delta)
-    made = np.sort(checks.orders("orders", orders))
-    found = _best(curve, made, delta)
-    if len(made) > 1 and found.epsilon > 0 and found.order in (made[0], made[-1]):
-        raise PrivacyError(
-            "orders",
-            "the best order to lie inside",
-            f"{found.order:g}, at the edge of {made[0]:g} to {made[-1]:g}",
-            "give smaller and larger orders, or none to have them chosen",
-        )
-    return found
+    checked = np.sort(checks.orders("orders", orders))
+    best = _best(curve, checked, delta)
+    if len(checked) > 1 and best.epsilon > 0 and best.order in (checked[0], checked[-1]):
+        found = f"{best.order:g}, at the edge of {checked[0]:g} to {checked[-1]:g}"
+        way_out = "give smaller and larger orders, or none to have them chosen"
+        raise PrivacyError("orders", "the best order to lie inside", found, way_out)
+    return best
 
 
 def _search(curve: Curve, delta: float) -> NotForRelease:

@@ -140,29 +140,22 @@ def confident_gnmax_epsilon(
     Args:
         votes: (Q, C) whole numbers of all Q queries that were asked, answered or not.
         answers: the cap on answers that was fixed before; 0 to Q.
-        threshold: in votes.
-        threshold_sigma: standard deviation of the noise of the check.
+        threshold, threshold_sigma: of the check and its noise, in votes.
         sigma, discrete, delta, orders: as of :func:`gnmax_epsilon`.
 
     Raises:
         PrivacyError: counts, noise, numbers of answers, delta or orders that cannot be used.
-
-    >>> votes = [[90, 10, 0]] * 500 + [[40, 30, 30]] * 500
-    >>> cost = confident_gnmax_epsilon(votes, sigma=12.0, answers=500, threshold=70,
-    ...     threshold_sigma=15.0, discrete=False, delta=1e-5)
-    >>> round(cost.epsilon, 2)
-    20.72
     """
     log_q = gnmax_log_q(votes, sigma=sigma, discrete=discrete)
     answering = GaussianCosts(log_q, sigma=sigma, at_most=_cap(answers, len(log_q)))
     largest = np.asarray(votes).max(axis=1)
-    check = {"threshold": threshold, "sigma": threshold_sigma, "discrete": discrete}
-    checking = GaussianCosts(
-        threshold_log_q(largest, **check), sigma=ROOT2 * threshold_sigma, at_most=len(log_q)
-    )
-    return smallest_epsilon(
-        lambda order: checking.total(order) + answering.total(order), delta=delta, orders=orders
-    )
+    log_q = threshold_log_q(largest, threshold=threshold, sigma=threshold_sigma, discrete=discrete)
+    checking = GaussianCosts(log_q, sigma=ROOT2 * threshold_sigma, at_most=len(log_q))
+
+    def total(order: float) -> float:
+        return checking.total(order) + answering.total(order)
+
+    return smallest_epsilon(total, delta=delta, orders=orders)
 
 
 class GaussianCosts:
@@ -198,10 +191,6 @@ def largest_sum(costs: np.ndarray, counts: np.ndarray, at_most: int) -> float:
 def _cap(answers: int, asked: int) -> int:
     cap = checks.whole("answers", answers, at_least=0)
     if cap > asked:
-        raise PrivacyError(
-            "answers",
-            f"at most as many as were asked ({asked})",
-            str(cap),
-            "give votes of all asked queries",
-        )
+        expected = f"at most as many as were asked ({asked})"
+        raise PrivacyError("answers", expected, str(cap), "give votes of all asked queries")
     return cap

@@ -54,9 +54,9 @@ def lnmax_rdp(
     >>> lnmax_rdp([2.0, 1e6], scale=10.0, answers=10, discrete=False).round(4)
     array([0.1929, 2.    ])
     """
-    made = checks.orders("orders", orders)
+    checked = checks.orders("orders", orders)
     scale = checks.number("scale", scale, above=0)
-    count = _discrete_laplace_rdp(made, scale) if discrete else _laplace_rdp(made, scale)
+    count = _discrete_laplace_rdp(checked, scale) if discrete else _laplace_rdp(checked, scale)
     return checks.whole("answers", answers, at_least=0) * 2.0 * count
 
 

@@ -35,7 +35,6 @@ def gnmax_log_q(votes: ArrayLike, *, sigma: float, discrete: bool) -> np.ndarray
 
     Args:
         votes: (Q, C) whole numbers.
-        sigma: standard deviation of the noise, in votes.
         discrete: whether the noise is discrete Gaussian; its sums stand in the place of erfc.
 
     Returns:
@@ -57,12 +56,8 @@ def lnmax_log_q(votes: ArrayLike, *, scale: float, discrete: bool) -> np.ndarray
         q = sum_{i != top} (2 + gap_i) / (4 exp(gap_i)),    gap_i = (n_top - n_i) / scale
 
     Args:
-        votes: (Q, C) whole numbers.
         scale: b of the density ``exp(-|x| / b) / (2 b)``, in votes (1/gamma of the paper).
-        discrete: whether the noise is discrete Laplace; its sums stand in the place of the formula.
-
-    Returns, raises:
-        as :func:`gnmax_log_q`.
+        votes, discrete: as of :func:`gnmax_log_q`.
 
     >>> lnmax_log_q([[10, 0, 0], [5, 5, 0]], scale=2.0, discrete=False).round(4)
     array([-3.7472, -0.5237])
@@ -82,8 +77,6 @@ def threshold_log_q(
 
     Args:
         largest: (Q,) the largest count of each query, whole numbers.
-        threshold, sigma: the check's, in votes.
-        discrete: whether the noise is discrete Gaussian.
 
     Returns:
         (Q,) natural logarithms, at most log 1/2.
@@ -111,11 +104,11 @@ def checked_votes(votes: ArrayLike) -> np.ndarray:
     Raises:
         PrivacyError: as :func:`privasr_k2.privacy.checks.histograms`, and where there is no query.
     """
-    made = checks.histograms("votes", votes)
-    if len(made) == 0:
+    checked = checks.histograms("votes", votes)
+    if len(checked) == 0:
         way_out = "what was not asked has no cost to compute"
         raise PrivacyError("votes", "one query or more", "none", way_out)
-    return made
+    return checked
 
 
 def log_q_by_gap(votes: np.ndarray, log_tail: tails.LogTail) -> np.ndarray:
@@ -123,7 +116,7 @@ def log_q_by_gap(votes: np.ndarray, log_tail: tails.LogTail) -> np.ndarray:
     largest = np.int64(votes.max())
     table = log_tail(np.arange(largest + 1.0)) if largest <= _LARGEST_TABLE else None
     rows = max(1, _BLOCK // votes.shape[1])
-    found = np.empty(len(votes))
+    log_q = np.empty(len(votes))
     for start in range(0, len(votes), rows):
         block = votes[start : start + rows]
         at = np.arange(len(block)), block.argmax(axis=1)
@@ -131,8 +124,8 @@ def log_q_by_gap(votes: np.ndarray, log_tail: tails.LogTail) -> np.ndarray:
         wide = gaps.astype(np.float64)
         log_tails = log_tail(wide) if table is None else table.take(gaps, mode="clip")
         log_tails[at] = -np.inf
-        found[start : start + rows] = _log_sum(log_tails)
-    return np.minimum(found, np.log1p(-1.0 / votes.shape[1]))
+        log_q[start : start + rows] = _log_sum(log_tails)
+    return np.minimum(log_q, np.log1p(-1.0 / votes.shape[1]))
 
 
 def _log_sum(logs: np.ndarray) -> np.ndarray:

@@ -123,9 +123,9 @@ def all_mechanisms(**limits: Any) -> tuple[str, ...]:
     ('gaussian_posteriors', 'laplace_posteriors')
     """
     return tuple(
-        one.name
-        for one in _REGISTRY.items().values()
-        if all(getattr(one, key) == value for key, value in limits.items())
+        each.name
+        for each in _REGISTRY.items().values()
+        if all(getattr(each, key) == value for key, value in limits.items())
     )
 
 

@@ -1,6 +1,4 @@
-"""Results of attacks. An audit bounds epsilon from below; membership and inversion bound
-nothing.
-"""
+"""Results of attacks. An audit bounds epsilon from below; membership and inversion do not."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ _TRAININGS = {"without_privacy": "no clip, no noise", "with_privacy": "as claime
 
 
 def audit(path: str, context: Context) -> Reading:
-    """Of ``audit_pate``, ``audit_dpsgd``, ``audit_fedlm`` or ``audit_fmp``; items are what was
-    attacked.
-    """
+    """Of verb ``audit``; items are what was attacked."""
     content = read_json(Path(path))
     measures: list[Measure] = []
     if isinstance(content.get("epsilon_lower"), Mapping):
@@ -35,18 +31,14 @@ def audit(path: str, context: Context) -> Reading:
     for key, item in _COUNTS.items():
         if key in content:
             of = content[key]
-            lower = {
-                "sound": of["epsilon_lower"],
-                "broken": of["epsilon_lower_broken"],
-                "noise_free": of["epsilon_lower_noise_free"],
-            }
+            lower = {name: of[f"epsilon_lower_{name}"] for name in ("broken", "noise_free")}
+            lower["sound"] = of["epsilon_lower"]
             measures += _bound(item, {**of, "epsilon_lower": lower})
     if "published" in content:
         called = f"as published, called epsilon {content['published']['called']:g}"
         for name in ("average", "largest"):
-            measures.append(
-                Measure(f"published_{name}", float(content["published"][name]), item=called)
-            )
+            value = float(content["published"][name])
+            measures.append(Measure(f"published_{name}", value, item=called))
     if not measures:
         raise KeyError("epsilon_lower, tied, marks or heaviest_unit")
     return Reading(tuple(measures))
@@ -74,9 +66,7 @@ def _training(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
 
 
 def membership(path: str, context: Context) -> Reading:
-    """Of ``infer_membership``: who was in which shard, or in the training of which model;
-    private.
-    """
+    """Of ``infer_membership``: who was in which shard or training; private."""
     content = read_json(Path(path))
     measures: list[Measure] = []
     if "teachers" in content:
@@ -84,9 +74,8 @@ def membership(path: str, context: Context) -> Reading:
         item = f"shards of {of['teachers']:,} teachers"
         measures += _curve(item, of)
         measures.append(Measure("members", int(of["units"]), item=item))
-        measures.append(
-            Measure.within("shard_guessed", of["right_shard"], of["right_shard_interval"], item)
-        )
+        guessed = of["right_shard"], of["right_shard_interval"]
+        measures.append(Measure.within("shard_guessed", *guessed, item))
         measures.append(Measure("chance", float(of["chance"]), item=item))
     if "teachers" not in content and "models" not in content:
         raise KeyError("teachers or models")

@@ -25,8 +25,6 @@ def confidence(path: str, context: Context) -> Reading:
         for other, differences in of["differences"].items():
             pair = f"{item} less {of['group']}/{other}"
             for name, metric in _METRICS.items():
-                found = differences[name]
-                measures.append(
-                    Measure.within(f"{metric}_difference", found["value"], found["interval"], pair)
-                )
+                found = differences[name]["value"], differences[name]["interval"]
+                measures.append(Measure.within(f"{metric}_difference", *found, pair))
     return Reading(tuple(measures))

@@ -60,16 +60,13 @@ def texts(path: str, context: Context) -> Reading:
 
 
 def entities(path: str, context: Context) -> Reading:
-    """Of ``report_entities``; items are classes of names. Which words were missed stays in that
-    file.
-    """
+    """Of ``report_entities``; items are classes of names."""
     content = read_json(Path(path))
     measures: list[Measure] = []
     for key, columns in (("classes", _FOUND), ("gold", _GOLD)):
         for item, of in (content.get(key) or {}).items():
-            measures += [
-                Measure(to, of[name], item=item) for name, to in columns.items() if name in of
-            ]
+            known = ((to, of[name]) for name, to in columns.items() if name in of)
+            measures += [Measure(*pair, item=item) for pair in known]
     for item, epsilon in ((content.get("privacy") or {}).get("epsilon_per_word") or {}).items():
         measures.append(Measure("epsilon_word", float(epsilon), item=item))
     for item, of in (content.get("coverage") or {}).items():
@@ -88,9 +85,7 @@ def _covered(item: str, of: Mapping[str, Any]) -> list[Measure]:
 
 
 def sides(path: str, context: Context) -> Reading:
-    """``sides.json`` of ``split_speech``; of the private side the speakers alone, whom the roster
-    names.
-    """
+    """``sides.json`` of ``split_speech``; of the private side only the number of speakers."""
     content = read_json(Path(path))
     if content.get("format") != "privasr_k2 sides 1":
         raise DataError(path, "sides.json", "another file", "name that of split_speech")

@@ -13,8 +13,8 @@ def run(path: str, context: Context) -> Reading:
     """A ``run_<role>.json`` of ``run_fmp``: its settings, and the perplexity over clients."""
     content = read_json(Path(path))
     config, release, figures = content["config"], content["release"], content["perplexity"]
-    names = {"lam": "lam", "alpha": "alpha", "beta": "beta", "kernel_bandwidth": "kernel_bandwidth"}
-    measures = [Measure(metric, float(config[key])) for metric, key in names.items()]
+    names = ("lam", "alpha", "beta", "kernel_bandwidth")
+    measures = [Measure(name, float(config[name])) for name in names]
     pairs: dict[tuple[str, str], Paired] = {}
     if release is not None:
         how = release.get("strategy") or f"called epsilon {release['epsilon']:g}"
@@ -32,16 +32,13 @@ def run(path: str, context: Context) -> Reading:
 
 
 def rounds(path: str, context: Context) -> Reading:
-    """A folder of ``train_fedlm``, ``train_dpsgd`` or another training: the loss of dev by
-    round.
-    """
+    """A folder of ``train_fedlm``, ``train_dpsgd`` or a like training: the loss of dev by round."""
     folder, measures = Path(path), list[Measure]()
     for record in read_jsonl(folder / "train_log.jsonl"):
         for metric in ("dev_ppl", "dev_loss"):
             if metric in record:
-                measures.append(
-                    Measure(metric, float(record[metric]), item=str(int(record["step"])))
-                )
+                step = str(int(record["step"]))
+                measures.append(Measure(metric, float(record[metric]), item=step))
     if (folder / "federated.json").is_file():
         about, config = read_json(folder / "federated.json"), read_yaml(folder / "config.yaml")
         measures.append(Measure("client_lr", float(config["client"]["lr"])))

@@ -19,9 +19,7 @@ from privasr_k2.scoring.bootstrap import ratio_difference, ratio_interval
 
 @dataclass(frozen=True)
 class GroupNats:
-    """-sum of log P of each group of sentences (speaker, call, client), and its number of
-    predictions.
-    """
+    """-sum of log P, and predictions, of each group of sentences (speaker, call, client)."""
 
     place: str
     groups: Mapping[str, tuple[float, int]]
@@ -45,17 +43,14 @@ class GroupNats:
         return (None, None) if ratio is None else (math.exp(ratio.low), math.exp(ratio.high))
 
     def against(self, other: Paired) -> Tested | None:
-        """Relative change of the perplexity in per cent, both models on the same draws of
-        groups.
-        """
+        """Relative change of the perplexity in per cent, on the same draws of groups."""
         if not isinstance(other, GroupNats):
             return None
         (ours, counts), (theirs, others) = self.arrays, other.arrays
         if sorted(self.groups) != sorted(other.groups) or not np.array_equal(counts, others):
             expected = f"the groups and predictions of {other.place}"
-            raise DataError(
-                self.place, expected, "others", "compute both on one text with one vocabulary"
-            )
+            way_out = "compute both on one text with one vocabulary"
+            raise DataError(self.place, expected, "others", way_out)
         of = self.context
         test = ratio_difference(
             ours - theirs,
@@ -66,63 +61,50 @@ class GroupNats:
         )
         if test is None:
             return None
-        value, low, high = (
-            100 * math.expm1(one) for one in (test.value, test.interval.low, test.interval.high)
-        )
-        return Tested("ppl_change", value, low, high, test.p_value, len(counts))
+        changes = (test.value, test.interval.low, test.interval.high)
+        percent = (100 * math.expm1(change) for change in changes)
+        return Tested("ppl_change", *percent, test.p_value, len(counts))
 
 
 def perplexity(path: str, context: Context) -> Reading:
-    """``FILE#KEY``: of verb ``perplexity``, the model whose path, or the last name of it, is the
-    key.
-    """
+    """``FILE#KEY``: a model of verb ``perplexity`` by its path, or the last name of it."""
     file, _, key = path.partition("#")
     records = read_json(Path(file))["lms"]
-    of_model = [one for one in records if one["lm"] == key] or [
-        one for one in records if Path(one["lm"]).name == key
-    ]
+    of_model = [record for record in records if record["lm"] == key]
+    of_model = of_model or [record for record in records if Path(record["lm"]).name == key]
     if len(of_model) != 1:
-        known = ", ".join(str(one["lm"]) for one in records)
+        known = ", ".join(str(record["lm"]) for record in records)
         raise DataError(file, f"one of {known}", f"{len(of_model)} of {key!r}", "name FILE#LM")
     record = of_model[0]
     ends: tuple[float | None, float | None] = (None, None)
     pairs: dict[tuple[str, str], Paired] = {}
     if record.get("groups"):
-        groups = {
-            name: (float(nats), int(count)) for name, (nats, count) in record["groups"].items()
-        }
+        found = record["groups"].items()
+        groups = {name: (float(nats), int(count)) for name, (nats, count) in found}
         paired = GroupNats(path, groups, context)
         pairs["", "ppl"], ends = paired, paired.interval()
-    measures = [
-        Measure("ppl", float(record["ppl"]), *ends),
-        Measure("ppl_with_oov", record["ppl_with_oov"]),
-    ]
-    measures += [
-        Measure(f"ppl_{name}", int(record[name])) for name in ("words", "sentences", "oov")
-    ]
-    return Reading(tuple(measures), pairs)
+    counts = {f"ppl_{name}": int(record[name]) for name in ("words", "sentences", "oov")}
+    values = {"ppl_with_oov": record["ppl_with_oov"], **counts}
+    others = (Measure(metric, value) for metric, value in values.items())
+    return Reading((Measure("ppl", float(record["ppl"]), *ends), *others), pairs)
 
 
 def weights(path: str, context: Context) -> Reading:
     """Read the choice of a verb that tunes weights, such as ``tune_weights`` or ``adapt_lm``."""
     content = read_json(Path(path))
-    keys = set(content)
-    for needed, reader in (
-        ("grid", _recognizer), ("criterion", _marginals), ("beta", _adapted), ("form", _mixture)
-    ):  # fmt: skip
-        if needed in keys:
-            return Reading(tuple(reader(content, context)))
+    readers = {"grid": _recognizer, "criterion": _marginals, "beta": _adapted, "form": _mixture}
+    for key, reader in readers.items():
+        if key in content:
+            return Reading(tuple(reader(content)))
     raise KeyError("grid, criterion, beta or form")
 
 
-def _recognizer(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
+def _recognizer(content: Mapping[str, Any]) -> Iterator[Measure]:
     yield Measure("lm_weight", float(content["lm_weight"]))
     yield Measure("insertion_penalty", float(content["insertion_penalty"]))
     if "lms" in content:
-        used = [
-            f"{w:g} {name}" for name, w in zip(content["lms"], content["lambdas"], strict=True) if w
-        ]
-        yield Measure("lms", " + ".join(used))
+        shares = zip(content["lms"], content["lambdas"], strict=True)
+        yield Measure("lms", " + ".join(f"{share:g} {name}" for name, share in shares if share))
         yield Measure("form", content["interpolation"].replace("_", "-"))
         words = content["ref_words"]
         yield Measure("dev_wer", 100.0 * content["errors"] / words if words else None)
@@ -131,36 +113,29 @@ def _recognizer(content: Mapping[str, Any], context: Context) -> Iterator[Measur
     yield Measure("at_edge", ", ".join(edge.replace("_", " ") for edge in content["edges"]) or "no")
 
 
-def _adapted(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
+def _adapted(content: Mapping[str, Any]) -> Iterator[Measure]:
     equation, beta = content["equation"], float(content["beta"])
-    tried = {
-        float(one["beta"]): float(one["ppl"])
-        for one in content["tried"]
-        if one.get("equation", equation) == equation
-    }
+    points = (of for of in content["tried"] if of.get("equation", equation) == equation)
+    tried = {float(point["beta"]): float(point["ppl"]) for point in points}
     yield Measure("form", f"equation {equation}")
     yield Measure("beta_adapt", beta)
     yield Measure("dev_ppl", tried.get(beta))
     yield Measure("at_edge", "yes" if len(tried) > 1 and beta in (min(tried), max(tried)) else "no")
 
 
-def _mixture(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
-    names = [Path(one["lm"]).name.partition(".")[0] for one in content["lms"]]
-    shares = [f"{float(one['weight']):.3f} {name}" for one, name in zip(content["lms"], names)]
+def _mixture(content: Mapping[str, Any]) -> Iterator[Measure]:
+    parts = [(Path(lm["lm"]).name.partition(".")[0], float(lm["weight"])) for lm in content["lms"]]
+    shares = [f"{weight:.3f} {name}" for name, weight in parts]
     yield Measure("lms", " + ".join(shares))
     yield Measure("form", str(content["form"]))
     yield Measure("criterion", str(content["chosen_by"]))
     yield Measure("dev_ppl", content["dev_ppl"])
 
 
-def _marginals(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
+def _marginals(content: Mapping[str, Any]) -> Iterator[Measure]:
     yield Measure("lam", float(content["lam"]))
-    for metric, key in (
-        ("alpha", "alpha"),
-        ("beta", "beta"),
-        ("kernel_bandwidth", "kernel_bandwidth"),
-    ):
-        if key in content:
-            yield Measure(metric, float(content[key]))
+    for metric in ("alpha", "beta", "kernel_bandwidth"):
+        if metric in content:
+            yield Measure(metric, float(content[metric]))
     yield Measure("criterion", str(content["criterion"]))
     yield Measure("at_edge", "lambda" if content.get("at_end") else "no")

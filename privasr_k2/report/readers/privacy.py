@@ -9,8 +9,8 @@ from typing import Any
 
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import read_json
-from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.keys import seal_of
+from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.spending import Guarantee, guarantees, guarantees_for, is_related
 from privasr_k2.report.measures import Context, Measure, Reading
 
@@ -21,15 +21,14 @@ PERSON_UNITS = ("speaker", "caller", "person")
 def privacy(path: str, context: Context) -> Reading:
     """A ``privacy.json`` beside a release: what it costs by itself.
 
-    Where it guarantees something of several data, units or relations, each is an item, and the
-    figures without item are of the largest epsilon.
+    Each of several guarantees is an item; the figures without item are of the largest epsilon.
     """
     entries = entries_beside(Path(path))
     promised = guarantees(entry.spending for entry in entries)
-    worst = max(promised, key=lambda one: one.epsilon.value)
+    worst = max(promised, key=lambda guarantee: guarantee.epsilon.value)
     measures = list(guarantee_measures(worst, ""))
     if len(promised) > 1:
-        measures += [m for one in promised for m in guarantee_measures(one, _covered(one))]
+        measures += [m for of in promised for m in guarantee_measures(of, _covered(of))]
     return Reading(tuple(measures), entries=entries)
 
 
@@ -39,26 +38,32 @@ def guarantee_measures(found: Guarantee, item: str) -> Iterator[Measure]:
     by_pld = epsilon.pld is not None and epsilon.pld <= epsilon.rdp
     person = epsilon.value if found.unit in PERSON_UNITS or math.isinf(epsilon.value) else None
     values: dict[str, Any] = {
-        "epsilon": epsilon.value, "person_epsilon": person, "epsilon_rdp": epsilon.rdp,
-        "epsilon_pld": epsilon.pld, "delta": epsilon.delta, "unit": found.unit,
-        "neighbours": found.relation.value, "sampling": "; ".join(found.sampling),
-        "accountant": "PLD" if by_pld else "RDP", "units": found.units, "data": found.data,
-        "released": "; ".join(found.released), "releases": found.releases,
+        "epsilon": epsilon.value,
+        "person_epsilon": person,
+        "epsilon_rdp": epsilon.rdp,
+        "epsilon_pld": epsilon.pld,
+        "delta": epsilon.delta,
+        "unit": found.unit,
+        "neighbours": found.relation.value,
+        "sampling": "; ".join(found.sampling),
+        "accountant": "PLD" if by_pld else "RDP",
+        "units": found.units,
+        "data": found.data,
+        "released": "; ".join(found.released),
+        "releases": found.releases,
         "not_covered": "\n".join(found.does_not_cover),
-    }  # fmt: skip
+    }
     return (Measure(metric, value, item=item) for metric, value in values.items())
 
 
 def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure]:
-    """All that was spent on the data of a report: its own releases together, and all that the
-    ledger holds.
+    """Guarantees of a report's own releases together, and of all in the ledger of their data.
 
-    A report has the releases of one run with one choice of settings. Whoever forces a stage again,
-    or tries another setting, and keeps the better result has released both.
+    Whoever tries another setting, or forces a stage again, has released both results.
 
     Args:
         ledger: of the corpus's private data; ``None``: only the report's own releases.
-        shown: the releases of the report; none: nothing is told.
+        shown: the releases of the report; without any there is no measure.
 
     Raises:
         PrivacyError: a release that the ledger lacks, or a ledger that cannot be trusted.
@@ -67,25 +72,19 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
     if not own:
         return []
     spent = [entry.spending for entry in own.values()]
-    rows = [("of this report", one) for one in guarantees(spent)]
+    rows = [("of this report", promised) for promised in guarantees(spent)]
     if ledger is not None:
         book = Ledger(ledger, seal_of(ledger)).entries()
         lost = copies_agree(book, [*own.values()])
         if lost:
-            raise PrivacyError(
-                ledger,
-                f"release {lost[0].release}",
-                "a ledger without it",
-                "name its ledger: --ledger FILE",
-            )
+            way_out = "name its ledger: --ledger FILE"
+            raise PrivacyError(ledger, f"release {lost[0].release}", "a ledger without it", way_out)
         data = {spending.data for spending in spent}
-        concerned = [e for e in book if any(is_related(e.spending.data, name) for name in data)]
-        rows += [
-            ("in the ledger", one) for one in guarantees_for(data, (e.spending for e in concerned))
-        ]
-    return [
-        m for which, one in rows for m in guarantee_measures(one, f"{_covered(one)}: all {which}")
-    ]
+        all_spent = (entry.spending for entry in book)
+        concerned = [s for s in all_spent if any(is_related(s.data, name) for name in data)]
+        rows += [("in the ledger", promised) for promised in guarantees_for(data, concerned)]
+    named = ((promised, f"{_covered(promised)}: all {which}") for which, promised in rows)
+    return [measure for pair in named for measure in guarantee_measures(*pair)]
 
 
 def _covered(found: Guarantee) -> str:
@@ -107,9 +106,8 @@ def labels(path: str, context: Context) -> Reading:
         measures.append(Measure("published_k", int(published["K"])))
         measures.append(Measure("published_scale", float(published["scale"])))
         for reading in ("equation", "figures"):
-            measures.append(
-                Measure(f"published_{reading}", published["epsilon"].get(f"published_{reading}"))
-            )
+            value = published["epsilon"].get(f"published_{reading}")
+            measures.append(Measure(f"published_{reading}", value))
     return Reading(tuple(measures))
 
 

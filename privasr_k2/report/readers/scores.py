@@ -1,6 +1,4 @@
-"""``score_<role>``: error rates and names of one system, with what MAPSSWE and the bootstrap
-need.
-"""
+"""``score_<role>``: error rates and names of one system, and data of its paired tests."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from privasr_k2.scoring.bootstrap import Interval, difference_over_speakers, rat
 from privasr_k2.scoring.corpus_info import PHONE
 from privasr_k2.scoring.entities import ALL, EntityCounts, EntityScore
 from privasr_k2.scoring.matched_pairs import compare_slots, errors_by_slot
-from privasr_k2.scoring.results import PartScore, Score, read_score, read_scored_words
+from privasr_k2.scoring.results import PartScore, Score, TwoTexts, read_score, read_scored_words
 
 _SAME = "score both systems on the same data with the same options"
 
@@ -28,7 +26,7 @@ def score(path: str, context: Context) -> Reading:
     """A folder of verb ``wer``."""
     scored = read_score(Path(path))
     words = _Words(Path(path))
-    measures = [one for part in scored.parts for one in _measures(scored, part)]
+    measures = [measure for part in scored.parts for measure in _measures(scored, part)]
     pairs: dict[tuple[str, str], Paired] = {}
     for part, result in scored.parts.items():
         pairs[part, "wer"] = WordErrors(scored, part, words)
@@ -59,9 +57,8 @@ def _measures(score: Score, part: str) -> Iterator[Measure]:
     if result.oov is not None and result.ref_words:
         yield Measure("oov", 100 * result.oov / result.ref_words, part=part)
     if result.characters is not None:
-        yield Measure(
-            "cer", result.characters.counts.percent, *_ends(result.characters.interval), part
-        )
+        characters = result.characters
+        yield Measure("cer", characters.counts.percent, *_ends(characters.interval), part)
     yield from _entities(result, part)
 
 
@@ -93,15 +90,13 @@ class _Words:
         self._folder = folder
 
     @cached_property
-    def of_parts(self) -> Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
+    def of_parts(self) -> Mapping[str, Mapping[str, TwoTexts]]:
         return read_scored_words(self._folder)
 
 
 @dataclass(frozen=True)
 class WordErrors:
-    """One part's words: MAPSSWE, and the interval of the difference over speakers on the same
-    draws.
-    """
+    """One part's words: MAPSSWE, and the interval of the difference over speakers."""
 
     score: Score
     part: str
@@ -124,9 +119,8 @@ class WordErrors:
             return None
         ours, theirs = self.score.parts[self.part], other.score.parts[other.part]
         if self.references != other.references or list(ours.speakers) != list(theirs.speakers):
-            expected = (
-                f"the utterances, references and speakers of {other.score.place} in {self.part}"
-            )
+            facts = "the utterances, references and speakers"
+            expected = f"{facts} of {other.score.place} in {self.part}"
             raise DataError(self.score.place, expected, "others", _SAME)
         if self.score.options != other.score.options:
             expected = f"the options of {other.score.place}: {other.score.options}"
@@ -147,9 +141,7 @@ class WordErrors:
 
 @dataclass(frozen=True)
 class Recall:
-    """The words of all names in one part: MAPSSWE's segments know no names, so that speakers are
-    drawn.
-    """
+    """The words of all names in one part, tested by draws of speakers."""
 
     score: Score
     part: str

@@ -20,7 +20,7 @@ BATCH = pad_batch(["x", "y"], [torch.randn(40, 5), torch.randn(25, 5)], [[1, 2, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_log_probs_are_normalized_and_know_their_lengths(kind: str) -> None:
+def test_log_probs_are_normalized_and_know_their_lengths(kind):
     model = tiny_model(kind)
     log_probs, lengths = model.log_probs(*features(31, 12))
     assert log_probs.shape == (2, model.output_frames(31), 4) and log_probs.dtype == torch.float32
@@ -29,39 +29,35 @@ def test_log_probs_are_normalized_and_know_their_lengths(kind: str) -> None:
     assert not log_probs.requires_grad and not model.training
 
 
-def test_utterance_mean_makes_a_shift_invisible() -> None:
+def test_utterance_mean_makes_a_shift_invisible():
     model = tiny_model("tdnn")
     x, lengths = features(30)
     shift = torch.tensor([3.0, -1, 0, 5, 2])
-    torch.testing.assert_close(
-        model.log_probs(x + shift, lengths)[0], model.log_probs(x, lengths)[0], atol=1e-4, rtol=1e-4
-    )
+    shifted, plain = (model.log_probs(given, lengths)[0] for given in (x + shift, x))
+    torch.testing.assert_close(shifted, plain, atol=1e-4, rtol=1e-4)
     without = tiny_model_with(model, utterance_mean=False)
-    assert not torch.allclose(
-        without.log_probs(x + shift, lengths)[0], without.log_probs(x, lengths)[0], atol=1e-2
-    )
+    shifted, plain = (without.log_probs(given, lengths)[0] for given in (x + shift, x))
+    assert not torch.allclose(shifted, plain, atol=1e-2)
 
 
 @pytest.mark.parametrize("utterance_mean", [True, False])
-def test_statistics_are_numpys_over_true_frames(utterance_mean: bool) -> None:
+def test_statistics_are_numpys_over_true_frames(utterance_mean):
     utterances = [
         np.random.default_rng(seed).normal(seed, 2.0, size=(length, 3))
         for seed, length in ((1, 20), (2, 7), (3, 9))
     ]
-    for one in utterances:
-        one[:, 2] = 4.0
-    made = [
-        pad_batch("ab", [torch.tensor(one).float() for one in part], [[1], [1]][: len(part)])
-        for part in (utterances[:2], utterances[2:])
-    ]
-    frames = np.concatenate([one - one.mean(0) * utterance_mean for one in utterances])
+    for frames in utterances:
+        frames[:, 2] = 4.0
+    given = [torch.tensor(frames).float() for frames in utterances]
+    made = [pad_batch("ab", given[:2], [[1], [1]]), pad_batch("a", given[2:], [[1]])]
+    frames = np.concatenate([own - own.mean(0) * utterance_mean for own in utterances])
     mean, deviation = feature_statistics(made, utterance_mean=utterance_mean)
     np.testing.assert_allclose(mean, frames.mean(0), atol=1e-5)
     np.testing.assert_allclose(deviation[:2], frames.std(0)[:2], rtol=1e-5)
     assert deviation[2] == 1.0  # a feature that never changes is not divided by zero
 
 
-def test_new_models_of_one_seed_are_equal_and_draw_nothing_from_torch() -> None:
+def test_new_models_of_one_seed_are_equal_and_draw_nothing_from_torch():
     spec = tiny_model("tdnn").spec
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
@@ -71,17 +67,16 @@ def test_new_models_of_one_seed_are_equal_and_draw_nothing_from_torch() -> None:
     assert not torch.equal(one.output.weight, three.output.weight)
 
 
-def test_task_gives_the_models_loss_and_its_token_errors() -> None:
+def test_task_gives_the_models_loss_and_its_token_errors():
     model = tiny_model("tdnn").eval()
     loss = CtcTask().loss(model, BATCH, None)
     log_probs, lengths = model(BATCH.features, BATCH.lengths)
-    torch.testing.assert_close(
-        loss.sums, ctc_loss(log_probs, lengths, BATCH.targets, BATCH.target_lengths)
-    )
+    expected = ctc_loss(log_probs, lengths, BATCH.targets, BATCH.target_lengths)
+    torch.testing.assert_close(loss.sums, expected)
     assert loss.count == 4 and loss.extra["token_errors"] >= 0
 
 
-def test_perfect_model_has_no_token_errors() -> None:
+def test_perfect_model_has_no_token_errors():
     def model(features: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         paths = torch.tensor([[1, 0, 2, 2, 1], [0, 3, 3, 0, 0]])
         return (10.0 * torch.nn.functional.one_hot(paths, 4)).log_softmax(2), torch.tensor([5, 3])
@@ -91,7 +86,7 @@ def test_perfect_model_has_no_token_errors() -> None:
     assert CtcTask().loss(model, wrong, None).extra == {"token_errors": 2}
 
 
-def test_masks_only_while_training() -> None:
+def test_masks_only_while_training():
     model = tiny_model("tdnn").eval()
     task = CtcTask(SpecAugment(SpecAugmentConfig(20.0, 5, 0.5, 0, 0)))
     scored = task.loss(model, BATCH, None).sums
@@ -100,7 +95,7 @@ def test_masks_only_while_training() -> None:
     assert not torch.allclose(scored, trained)
 
 
-def test_tempo_only_while_training() -> None:
+def test_tempo_only_while_training():
     seen = []
 
     def model(features: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,6 +1,4 @@
-"""Exported models give what the model gives, with and without this package; foreign files are
-checked.
-"""
+"""Exported models give what the model gives, also without this package; others are checked."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ class Wide(nn.Module):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_torchscript_gives_the_same(tmp_path: Path, kind: str) -> None:
+def test_torchscript_gives_the_same(tmp_path, kind):
     model = tiny_model(kind)
     to_torchscript(model, tmp_path / "model.pt")
     script = torch.jit.load(str(tmp_path / "model.pt"))
@@ -57,14 +55,13 @@ def test_torchscript_gives_the_same(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_onnx_gives_the_same(tmp_path: Path, kind: str) -> None:
+def test_onnx_gives_the_same(tmp_path, kind):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     model = tiny_model(kind)
     to_onnx(model, tmp_path / "model.onnx")
-    session = onnxruntime.InferenceSession(
-        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
-    )
+    providers = ["CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=providers)
     for x, lengths in INPUTS:
         expected = model.log_probs(x, lengths)
         found = session.run(None, {"features": x.numpy(), "lengths": lengths.numpy()})
@@ -73,7 +70,7 @@ def test_onnx_gives_the_same(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".onnx"])
-def test_what_was_exported_can_be_brought_back(tmp_path: Path, tokens: Path, suffix: str) -> None:
+def test_what_was_exported_can_be_brought_back(tmp_path, tokens, suffix):
     model = tiny_model("tdnn", subsampling=4)
     model_file = tmp_path / f"theirs{suffix}"
     wide = Wide(model.eval())
@@ -82,19 +79,13 @@ def test_what_was_exported_can_be_brought_back(tmp_path: Path, tokens: Path, suf
         torch.jit.save(torch.jit.trace(wide, example, check_trace=False), str(model_file))
     else:
         pytest.importorskip("onnxruntime")
-        axes = {
-            "x": {0: "N", 1: "T"},
-            "x_lens": {0: "N"},
-            "log_probs": {0: "N", 1: "S"},
-            "log_probs_len": {0: "N"},
-        }
-        tracing = (
-            {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
-        )
+        axes = {name: {0: "N", 1: "T"} for name in ("x", "log_probs")}
+        axes |= {name: {0: "N"} for name in ("x_lens", "log_probs_len")}
+        has_dynamo = "dynamo" in inspect.signature(torch.onnx.export).parameters
+        tracing = {"dynamo": False} if has_dynamo else {}
         names = dict(input_names=["x", "x_lens"], output_names=["log_probs", "log_probs_len"])
-        torch.onnx.export(
-            wide, example, str(model_file), opset_version=14, dynamic_axes=axes, **names, **tracing
-        )
+        options = dict(opset_version=14, dynamic_axes=axes, **names, **tracing)
+        torch.onnx.export(wide, example, str(model_file), **options)
     spec = import_exported(model_file, tokens, tmp_path / "am")
     assert (spec.feature_dim, spec.num_tokens, spec.subsampling) == (80, 4, 4)
     found = load_model(tmp_path / "am")
@@ -106,35 +97,30 @@ def test_what_was_exported_can_be_brought_back(tmp_path: Path, tokens: Path, suf
     assert torch.equal(out_lengths, expected_lengths) and out_lengths.dtype == torch.int64
 
 
-def test_other_tokens_are_refused(tmp_path: Path, tokens: Path) -> None:
-    torch.jit.save(
-        torch.jit.trace(
-            Wide(tiny_model("tdnn").eval()),
-            (torch.zeros(2, 97, 80), torch.tensor([97, 61])),
-            check_trace=False,
-        ),
-        str(tmp_path / "m.pt"),
-    )
+def test_other_tokens_are_refused(tmp_path, tokens):
+    example = (torch.zeros(2, 97, 80), torch.tensor([97, 61]))
+    traced = torch.jit.trace(Wide(tiny_model("tdnn").eval()), example, check_trace=False)
+    torch.jit.save(traced, str(tmp_path / "m.pt"))
     tokens.write_text("<blk> 0\na 1\n")
     with pytest.raises(DataError, match=r"tokens\.txt: expected 4 tokens"):
         import_exported(tmp_path / "m.pt", tokens, tmp_path / "am")
     assert not (tmp_path / "am" / "model.yaml").exists()
 
 
-def test_a_checkpoint_of_weights_is_refused(tmp_path: Path, tokens: Path) -> None:
+def test_a_checkpoint_of_weights_is_refused(tmp_path, tokens):
     torch.save(tiny_model("tdnn").state_dict(), tmp_path / "epoch.pt")
     with pytest.raises(DataError, match=r"epoch\.pt: expected a TorchScript file"):
         import_exported(tmp_path / "epoch.pt", tokens, tmp_path / "am")
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "model.pt", "model.bin"])
-def test_rubbish_is_refused(tmp_path: Path, tokens: Path, name: str) -> None:
+def test_rubbish_is_refused(tmp_path, tokens, name):
     (tmp_path / name).write_bytes(b"rubbish")
     with pytest.raises(DataError, match=name):
         import_exported(tmp_path / name, tokens, tmp_path / "am")
 
 
-def test_logits_are_refused(tmp_path: Path, tokens: Path) -> None:
+def test_logits_are_refused(tmp_path, tokens):
     class Logits(nn.Module):
         def forward(
             self, x: torch.Tensor, lengths: torch.Tensor
@@ -146,40 +132,26 @@ def test_logits_are_refused(tmp_path: Path, tokens: Path) -> None:
         import_exported(tmp_path / "m.pt", tokens, tmp_path / "am")
 
 
-def test_chunked_blstm_is_not_exported(tmp_path: Path) -> None:
+def test_chunked_blstm_is_not_exported(tmp_path):
     with pytest.raises(ConfigError, match=r"encoder\.blstm\.chunk 8"):
         to_torchscript(tiny_model("blstm", chunk=8), tmp_path / "m.pt")
     assert not (tmp_path / "m.pt").exists()
 
 
-def test_verbs(tmp_path: Path, tokens: Path, repo_root: Path) -> None:
+def test_verbs(tmp_path, tokens, repo_root):
     model = tiny_model("tdnn")
     save_model(tmp_path / "am", model.spec, model.state_dict(), ["<blk>", "a", "b", "c"])
 
-    def verb(*words: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", *map(str, words)]
+    def verb(words: str) -> subprocess.CompletedProcess[str]:
+        command = f"{sys.executable} -m privasr_k2.bin.{words}".split()
         return subprocess.run(command, cwd=repo_root, capture_output=True, text=True)
 
-    done = verb(
-        "privasr_k2.bin.export",
-        "--in-model",
-        tmp_path / "am",
-        "--out-torchscript",
-        tmp_path / "m.pt",
-    )
+    done = verb(f"export --in-model {tmp_path}/am --out-torchscript {tmp_path}/m.pt")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "m.pt").is_file()
-    neither = verb("privasr_k2.bin.export", "--in-model", tmp_path / "am")
+    neither = verb(f"export --in-model {tmp_path}/am")
     assert neither.returncode == 2 and "expected an --out flag" in neither.stderr
-    missing = verb(
-        "privasr_k2.bin.import_external",
-        "--raw-model",
-        "no.pt",
-        "--raw-tokens",
-        tokens,
-        "--out-dir",
-        tmp_path / "b",
-    )
-    assert (
-        missing.returncode == 2 and "no.pt: expected a TorchScript or ONNX file" in missing.stderr
-    )
+    flags = f"--raw-model no.pt --raw-tokens {tokens} --out-dir {tmp_path}/b"
+    missing = verb(f"import_external {flags}")
+    assert missing.returncode == 2
+    assert "no.pt: expected a TorchScript or ONNX file" in missing.stderr

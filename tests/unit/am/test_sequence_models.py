@@ -27,10 +27,9 @@ TEXTS = [[1, 2, 3], [2, 2], [3]]
 
 def batch() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     x, lengths = features(33, 24, 26)
-    targets = torch.nn.utils.rnn.pad_sequence(
-        [torch.tensor(one) for one in TEXTS], batch_first=True
-    )
-    return x, lengths, targets, torch.tensor([len(one) for one in TEXTS])
+    rows = [torch.tensor(text) for text in TEXTS]
+    targets = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    return x, lengths, targets, torch.tensor([*map(len, TEXTS)])
 
 
 def gradients(made: torch.nn.Module, given: tuple[Tensor, ...], row: int) -> dict[str, Tensor]:
@@ -41,16 +40,13 @@ def gradients(made: torch.nn.Module, given: tuple[Tensor, ...], row: int) -> dic
 
 @pytest.mark.parametrize("encoder_kind", ENCODERS)
 @pytest.mark.parametrize("kind", END_TO_END)
-def test_company_and_padding_change_neither_losses_nor_gradients(
-    kind: str, encoder_kind: str
-) -> None:
+def test_company_and_padding_change_neither_losses_nor_gradients(kind, encoder_kind):
     made = model(kind, encoder_kind).train()
     x, lengths, targets, target_lengths = batch()
     losses, first = made(*batch()), gradients(made, batch(), 1)
     assert losses.shape == (3,) and losses.isfinite().all()
-    assert any(float(one.abs().max()) > 1e-3 for one in first.values())
-    # Another company: one utterance of other content, another left out, and what lies behind the
-    # end.
+    assert any(float(gradient.abs().max()) > 1e-3 for gradient in first.values())
+    # One utterance of other content, another left out, and other padding.
     others = x.clone()
     others[0] += 1.0
     others[1, 24:], targets = 7.0, targets.clone()
@@ -64,7 +60,7 @@ def test_company_and_padding_change_neither_losses_nor_gradients(
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_reading_token_by_token_gives_the_score_of_the_whole(kind: str) -> None:
+def test_reading_token_by_token_gives_the_score_of_the_whole(kind):
     made = model(kind, "blstm")
     x, lengths = features(17, 12)
     hyps = [[(1, 2), (), (3, 3, 1)], [(2,)]]
@@ -78,14 +74,12 @@ def test_reading_token_by_token_gives_the_score_of_the_whole(kind: str) -> None:
                 score += float(found.scores[at, token])
                 found, at = steps.extend(found, at, torch.tensor([token])), torch.tensor([0])
             expected = float(whole[row][place])
-            assert score + float(found.scores[at, 0]) == pytest.approx(expected, rel=1e-4), (
-                kind,
-                text,
-            )
+            total = score + float(found.scores[at, 0])
+            assert total == pytest.approx(expected, rel=1e-4), text
 
 
 @pytest.mark.parametrize("kind", ["rnnt", "las", "ctc"])
-def test_next_tokens_are_distributions(kind: str) -> None:
+def test_next_tokens_are_distributions(kind):
     made = model(kind)
     x, lengths = features(30, 21)
     steps = made.stepper(*made.encode(x, lengths))
@@ -94,7 +88,7 @@ def test_next_tokens_are_distributions(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_posteriors_after_given_prefixes(kind: str) -> None:
+def test_posteriors_after_given_prefixes(kind):
     made = model(kind)
     x, lengths = features(30, 21, 30)
     prefixes = [(1, 2), (), (3,)]
@@ -109,13 +103,13 @@ def test_posteriors_after_given_prefixes(kind: str) -> None:
         torch.testing.assert_close(found[1, :1], ended, atol=1e-4, rtol=1e-4)
 
 
-def test_no_hypotheses_no_scores() -> None:
+def test_no_hypotheses_no_scores():
     x, lengths = features(30, 21)
-    assert [len(one) for one in score_hypotheses(model("las"), x, lengths, [[], []])] == [0, 0]
-    assert [len(one) for one in score_hypotheses(model("rnnt"), x, lengths, [[], [(1,)]])] == [0, 1]
+    assert [*map(len, score_hypotheses(model("las"), x, lengths, [[], []]))] == [0, 0]
+    assert [*map(len, score_hypotheses(model("rnnt"), x, lengths, [[], [(1,)]]))] == [0, 1]
 
 
-def test_losses_are_likelihoods_outside_of_training() -> None:
+def test_losses_are_likelihoods_outside_of_training():
     for kind in ("rnnt", "las"):
         made = model(kind)
         x, lengths, _, _ = batch()
@@ -123,7 +117,7 @@ def test_losses_are_likelihoods_outside_of_training() -> None:
         torch.testing.assert_close(-made(*batch()).double(), scores, atol=1e-6, rtol=1e-6)
 
 
-def test_hybrid_loss_and_scores_are_weighted_sums() -> None:
+def test_hybrid_loss_and_scores_are_weighted_sums():
     made = model("ctc_attention")
     x, lengths, targets, target_lengths = batch()
     encoded, frames = made.encode(x, lengths)
@@ -131,17 +125,15 @@ def test_hybrid_loss_and_scores_are_weighted_sums() -> None:
     aligned = ctc_loss(made.ctc_log_probs(encoded), frames, targets, target_lengths)
     torch.testing.assert_close(made(*batch()), 0.3 * aligned + 0.7 * attention)
     scores = torch.cat(score_hypotheses(made, x, lengths, [[text] for text in TEXTS]))
-    torch.testing.assert_close(
-        scores, -(0.4 * aligned + 0.6 * attention).double(), atol=1e-6, rtol=1e-6
-    )
+    weighted = -(0.4 * aligned + 0.6 * attention).double()
+    torch.testing.assert_close(scores, weighted, atol=1e-6, rtol=1e-6)
     made.ctc_weight = 1.0
     start = made.stepper(encoded, frames).start().scores
-    torch.testing.assert_close(
-        start, CtcSteps(made.log_probs(x, lengths)[0], frames).start().scores
-    )
+    expected = CtcSteps(made.log_probs(x, lengths)[0], frames).start().scores
+    torch.testing.assert_close(start, expected)
 
 
-def test_smoothed_targets_only_while_training() -> None:
+def test_smoothed_targets_only_while_training():
     plain, smooth = model("las"), model("las", label_smoothing=0.2)
     smooth.load_state_dict(plain.state_dict())
     torch.testing.assert_close(smooth(*batch()), plain(*batch()))
@@ -149,7 +141,7 @@ def test_smoothed_targets_only_while_training() -> None:
 
 
 @pytest.mark.parametrize("joint_mb", [10.0, 0.002, 0.0005, 0.00001])
-def test_pieces_of_the_joint_change_nothing(joint_mb: float) -> None:
+def test_pieces_of_the_joint_change_nothing(joint_mb):
     whole, small = model("rnnt").train(), model("rnnt", joint_mb=joint_mb).train()
     sizes: list[int] = []
     small.joint.output.register_forward_hook(lambda _, given, out: sizes.append(4 * out.numel()))
@@ -179,17 +171,20 @@ def test_pieces_of_the_joint_change_nothing(joint_mb: float) -> None:
         torch.testing.assert_close(gradient, whole_gradients[name], atol=1e-5, rtol=1e-4, msg=name)
 
 
+def only_pruned(made: Any) -> None:
+    """Take the loss that chooses label positions out."""
+    transducer = replace(made.spec.transducer, simple_share=1e-9)
+    made.spec = replace(made.spec, transducer=transducer)
+
+
 @pytest.mark.k2
-def test_pruning_that_keeps_everything_is_the_full_loss_and_the_choosing_one() -> None:
+def test_pruning_that_keeps_everything_is_the_full_loss_and_the_choosing_one():
     full, pruned = model("rnnt"), model("rnnt", prune_range=4)
     full.load_state_dict(pruned.state_dict(), strict=False)
-    torch.testing.assert_close(
-        pruned(*batch()), full(*batch())
-    )  # outside of training nothing is pruned
+    # Outside of training nothing is pruned.
+    torch.testing.assert_close(pruned(*batch()), full(*batch()))
     pruned.train()
-    pruned.spec = replace(
-        pruned.spec, transducer=replace(pruned.spec.transducer, simple_share=1e-9)
-    )
+    only_pruned(pruned)
     torch.testing.assert_close(pruned(*batch()), full(*batch()), atol=1e-4, rtol=1e-4)
     narrow = model("rnnt", prune_range=2).train()
     narrow.load_state_dict(pruned.state_dict())
@@ -200,15 +195,13 @@ def test_pruning_that_keeps_everything_is_the_full_loss_and_the_choosing_one() -
 
 
 @pytest.mark.k2
-def test_pruning_where_labels_are_more_than_frames() -> None:
+def test_pruning_where_labels_are_more_than_frames():
     x, lengths = features(33, 12)
     texts = [torch.tensor([1, 2]), torch.tensor([1, 2, 3] * 3)]
     targets = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True)
-    target_lengths = torch.tensor([len(one) for one in texts])
+    target_lengths = torch.tensor([*map(len, texts)])
     pruned = model("rnnt", prune_range=10).train()
-    pruned.spec = replace(
-        pruned.spec, transducer=replace(pruned.spec.transducer, simple_share=1e-9)
-    )
+    only_pruned(pruned)
     full = model("rnnt")
     full.load_state_dict(pruned.state_dict(), strict=False)
     frames = pruned.encode(x, lengths)[1]
@@ -224,25 +217,24 @@ def test_pruning_where_labels_are_more_than_frames() -> None:
     torch.testing.assert_close(alone[0], together[1], atol=1e-5, rtol=1e-5)
 
 
-def test_pruning_without_k2_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pruning_without_k2_is_refused(monkeypatch):
     monkeypatch.setattr(rnnt, "find_k2", lambda: None)
     with pytest.raises(ConfigError, match=r"transducer\.prune_range: expected k2"):
         model("rnnt", prune_range=3).train()(*batch())
 
 
-def test_task_counts_greedy_errors_when_scoring() -> None:
+def test_task_counts_greedy_errors_when_scoring():
     made = model("las").eval()
     given = pad_batch(["a", "b"], [torch.randn(30, 5), torch.randn(25, 5)], [[1, 2, 1], [3]])
     scored = SequenceTask().loss(made, given, None)
-    torch.testing.assert_close(
-        scored.sums, made(given.features, given.lengths, given.targets, given.target_lengths)
-    )
+    expected = made(given.features, given.lengths, given.targets, given.target_lengths)
+    torch.testing.assert_close(scored.sums, expected)
     assert scored.count == 4 and scored.extra["token_errors"] > 0
     trained = SequenceTask().loss(made, given, torch.Generator().manual_seed(1))
     assert trained.extra == {}
 
 
-def test_pyramid_halves_frames_and_knows_their_number() -> None:
+def test_pyramid_halves_frames_and_knows_their_number():
     config: Any = encoder("pyramid")
     for frames in (1, 2, 3, 9, 10, 33):
         x, lengths = features(frames)
@@ -252,6 +244,6 @@ def test_pyramid_halves_frames_and_knows_their_number() -> None:
     assert y.tolist() == [[[1, 3, 0], [6, 8, 0], [2, 4, 0], [7, 9, 0]]] and lengths.tolist() == [2]
 
 
-def test_spec_says_what_is_built() -> None:
+def test_spec_says_what_is_built():
     assert model("rnnt").spec == spec("rnnt")
     assert model("las", "pyramid").subsampling == 4

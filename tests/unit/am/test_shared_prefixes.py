@@ -1,6 +1,4 @@
-"""Hypotheses with each distinct prefix once: the tree against sets, and scores against one by
-one.
-"""
+"""Hypotheses with each distinct prefix once: the tree against sets, scores one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from tests.support.small_am import features
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_prefix_is_there_once(seed: int) -> None:
+def test_every_prefix_is_there_once(seed):
     rng = np.random.default_rng(seed)
     num, longest = int(rng.integers(1, 9)), int(rng.integers(0, 5))
     rows, lengths = rng.integers(0, 4, num), rng.integers(0, longest + 1, num)
@@ -45,19 +43,13 @@ def test_every_prefix_is_there_once(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", ["rnnt", "las", "ctc_attention"])
 @pytest.mark.parametrize("piece", [1, 3000])
-def test_lists_score_as_hypotheses_alone(kind: str, piece: int) -> None:
+def test_lists_score_as_hypotheses_alone(kind, piece):
     made = model(kind, "blstm")
     if kind == "rnnt":
         made.joint.limit = piece  # one prefix at a time, or some
     x, lengths = features(17, 12)
     lists = [[(1, 2, 3), (1, 2), (1, 2, 2), (), (3, 2, 3)], [(1, 2), (1, 1)]]
     for row, (of_one, scores) in enumerate(zip(lists, score_hypotheses(made, x, lengths, lists))):
-        alone = [
-            float(
-                score_hypotheses(
-                    made, x[row : row + 1, : lengths[row]], lengths[row : row + 1], [[hyp]]
-                )[0]
-            )
-            for hyp in of_one
-        ]
+        own = x[row : row + 1, : lengths[row]], lengths[row : row + 1]
+        alone = [float(score_hypotheses(made, *own, [[hyp]])[0]) for hyp in of_one]
         assert scores.tolist() == pytest.approx(alone, rel=1e-5)

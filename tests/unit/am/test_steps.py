@@ -20,7 +20,7 @@ def ctc(*lengths: int, tokens: int = 4, seed: int = 0) -> tuple[torch.Tensor, to
     return x.log_softmax(2), torch.tensor(lengths)
 
 
-def test_scan_is_the_loop() -> None:
+def test_scan_is_the_loop():
     weights, entering = torch.randn(3, 50) * 40, torch.randn(3, 50) * 40
     entering[:, ::3] = -math.inf
     y = torch.full((3,), -math.inf, dtype=torch.float64)
@@ -31,7 +31,7 @@ def test_scan_is_the_loop() -> None:
     torch.testing.assert_close(scanned(weights, entering), torch.stack(expected, 1))
 
 
-def test_ctc_prefixes_against_all_paths() -> None:
+def test_ctc_prefixes_against_all_paths():
     log_probs, lengths = ctc(4, 3)
     steps = CtcSteps(log_probs, lengths)
     for row, text in ((0, (1, 1)), (0, (2, 1)), (1, (3,)), (1, (3, 3)), (1, (1, 2, 3))):
@@ -47,7 +47,7 @@ def test_ctc_prefixes_against_all_paths() -> None:
         assert float(found.scores[0].exp().sum()) == pytest.approx(1.0)
 
 
-def test_what_cannot_be_said_has_no_probability() -> None:
+def test_what_cannot_be_said_has_no_probability():
     steps = CtcSteps(*ctc(2))
     found = steps.start()
     for token in (1, 1):  # needs three frames
@@ -55,7 +55,7 @@ def test_what_cannot_be_said_has_no_probability() -> None:
     assert (found.scores == -math.inf).all()
 
 
-def test_long_utterances_of_sure_models_stay_exact() -> None:
+def test_long_utterances_of_sure_models_stay_exact():
     generator = torch.Generator().manual_seed(2)
     log_probs = (30.0 * torch.randn(1, 400, 30, generator=generator)).log_softmax(2)
     lengths, text = torch.tensor([400]), torch.randint(1, 30, (1, 40), generator=generator)
@@ -68,7 +68,7 @@ def test_long_utterances_of_sure_models_stay_exact() -> None:
     assert score + float(found.scores[0, 0]) == pytest.approx(expected, rel=1e-5)
 
 
-def test_prefixes_together_are_each_by_itself() -> None:
+def test_prefixes_together_are_each_by_itself():
     log_probs, lengths = ctc(6, 9, 4, 7)
     steps = CtcSteps(log_probs, lengths)
     rows, tokens = torch.tensor([2, 0, 2, 3, 0, 2]), torch.tensor([1, 2, 3, 1, 2, 1])
@@ -82,7 +82,7 @@ def test_prefixes_together_are_each_by_itself() -> None:
         torch.testing.assert_close(together.scores[place], one.scores[0], rtol=1e-12, atol=1e-12)
 
 
-def test_what_is_too_unlikely_for_a_probability_has_a_logarithm() -> None:
+def test_what_is_too_unlikely_for_a_probability_has_a_logarithm():
     log_probs = torch.tensor([0.0, -800.0, -900.0, -2000.0]).expand(1, 5, 4)
     found = CtcSteps(log_probs, torch.tensor([5])).start()
     expected = torch.tensor([0.0, -800.0, -900.0, -2000.0], dtype=torch.float64)
@@ -105,56 +105,48 @@ class Table:
         return self._of([()])
 
     def extend(self, prefixes: Prefixes, rows: torch.Tensor, tokens: torch.Tensor) -> Prefixes:
-        return self._of(
-            [(*prefixes.memory[row], token) for row, token in zip(rows.tolist(), tokens.tolist())]
-        )
+        pairs = zip(rows.tolist(), tokens.tolist())
+        return self._of([(*prefixes.memory[row], token) for row, token in pairs])
 
     def _of(self, texts: list[tuple[int, ...]]) -> Prefixes:
         def mass(prefix: tuple[int, ...]) -> float:
             return sum(p for text, p in self.probs.items() if text[: len(prefix)] == prefix)
 
-        scores = [
-            [self.probs.get(text, 0.0) / max(mass(text), 1e-300)]
-            + [mass((*text, token)) / max(mass(text), 1e-300) for token in (1, 2)]
-            for text in texts
-        ]
-        return Prefixes(torch.tensor(scores, dtype=torch.float64).log(), texts)
+        of_next = [[self.probs.get(t, 0.0), mass((*t, 1)), mass((*t, 2))] for t in texts]
+        totals = [[max(mass(text), 1e-300)] for text in texts]
+        scores, totals = (torch.tensor(x, dtype=torch.float64) for x in (of_next, totals))
+        return Prefixes((scores / totals).log(), texts)
 
 
-def test_beam_of_all_is_the_enumeration_and_its_scores() -> None:
+def test_beam_of_all_is_the_enumeration_and_its_scores():
     found = beam_search(Table(), torch.tensor([2]), beam=9, num_paths=20)[0]
-    expected = sorted(PROBS.items(), key=lambda one: -one[1])
-    assert sorted(math.exp(one.score) for one in found) == pytest.approx(sorted(PROBS.values()))
-    assert {one.tokens for one in found} == set(PROBS)
+    expected = sorted(PROBS.items(), key=lambda text: -text[1])
+    assert sorted(math.exp(hyp.score) for hyp in found) == pytest.approx(sorted(PROBS.values()))
+    assert {hyp.tokens for hyp in found} == set(PROBS)
     assert found[0].tokens == expected[0][0] == (2, 1)
 
 
-def test_the_search_goes_on_until_the_list_is_sure() -> None:
+def test_the_search_goes_on_until_the_list_is_sure():
     table = Table({(): 0.6, (1,): 0.05, (2, 2): 0.2, (2, 1): 0.15})
     found = beam_search(table, torch.tensor([2]), beam=4, num_paths=3)[0]
-    assert [one.tokens for one in found] == [(), (2, 2), (2, 1)]
+    assert [hyp.tokens for hyp in found] == [(), (2, 2), (2, 1)]
 
 
-def test_greedy_follows_the_likelier_prefix() -> None:
+def test_greedy_follows_the_likelier_prefix():
     table = Table({**PROBS, (1, 2): 0.4, (2, 1): 0.2})  # (1, ...) now has more
     assert beam_search(table, torch.tensor([2]), beam=1, num_paths=1)[0][0].tokens == (1, 2)
-    table = Table(
-        {(1, 1): 0.3, (1, 2): 0.3, (2, 1): 0.4}
-    )  # the best one is behind the worse prefix
-    assert beam_search(table, torch.tensor([2]), beam=1, num_paths=1)[0][0].tokens in {
-        (1, 1),
-        (1, 2),
-    }
-    assert beam_search(table, torch.tensor([2]), beam=2, num_paths=1)[0][0].tokens == (2, 1)
+    table = Table({(1, 1): 0.3, (1, 2): 0.3, (2, 1): 0.4})  # the best is behind the worse prefix
+    greedy, wider = (beam_search(table, torch.tensor([2]), beam=n, num_paths=1) for n in (1, 2))
+    assert greedy[0][0].tokens in {(1, 1), (1, 2)} and wider[0][0].tokens == (2, 1)
 
 
 @pytest.mark.parametrize("longest", [0, 1])
-def test_hypotheses_are_no_longer_than_allowed(longest: int) -> None:
+def test_hypotheses_are_no_longer_than_allowed(longest):
     found = beam_search(Table(), torch.tensor([longest]), beam=9, num_paths=9)[0]
-    assert {one.tokens for one in found} == {text for text in PROBS if len(text) <= longest}
+    assert {hyp.tokens for hyp in found} == {text for text in PROBS if len(text) <= longest}
 
 
-def test_company_changes_nothing() -> None:
+def test_company_changes_nothing():
     log_probs, lengths = ctc(6, 3, 5)
     longest = torch.tensor([4, 3, 1])
     together = beam_search(CtcSteps(log_probs, lengths), longest, beam=4, num_paths=3)
@@ -162,13 +154,12 @@ def test_company_changes_nothing() -> None:
         length = int(lengths[row])
         alone = CtcSteps(log_probs[row : row + 1, :length], lengths[row : row + 1])
         expected = beam_search(alone, longest[row : row + 1], beam=4, num_paths=3)[0]
-        assert [one.tokens for one in together[row]] == [one.tokens for one in expected]
-        assert [one.score for one in together[row]] == pytest.approx(
-            [one.score for one in expected]
-        )
+        assert [hyp.tokens for hyp in together[row]] == [hyp.tokens for hyp in expected]
+        scores = [hyp.score for hyp in expected]
+        assert [hyp.score for hyp in together[row]] == pytest.approx(scores)
 
 
-def test_joint_steps_weigh_and_leave_out_what_has_no_weight() -> None:
+def test_joint_steps_weigh_and_leave_out_what_has_no_weight():
     one, two = CtcSteps(*ctc(4, 3)), CtcSteps(*ctc(4, 3, seed=1))
     rows, tokens = torch.tensor([1, 0, 0]), torch.tensor([1, 2, 3])
     joint = JointSteps([(0.25, one), (0.75, two), (0.0, CtcSteps(*ctc(1, 1)))])

@@ -33,32 +33,27 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def quick() -> CtcConfig:
     layers = [section("am_ctc"), section("am_ctc", "tiny")]
-    conf_only = configuration.load(
-        CtcConfig,
-        layers,
-        ["epochs=25", "max_duration=3", "lr=0.01", "warmup_steps=10", "spec_augment.time_width=0"],
-    )
+    changes = ["epochs=25", "max_duration=3", "lr=0.01", "warmup_steps=10"]
+    changes += ["spec_augment.time_width=0"]
+    conf_only = configuration.load(CtcConfig, layers, changes)
     return replace(conf_only, encoder=encoder_config("tdnn", dropout=0.0))
 
 
-def test_learns_what_can_be_learned(
-    corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path
-) -> None:
+def test_learns_what_can_be_learned(corpus, quick, tmp_path):
     train_am(*corpus, tmp_path, quick, ALONE)
     model = load_model(tmp_path)
     lang = load_lang(corpus[1])
     assert tuple(model.tokens or ()) == lang.tokens
     dev = list(load_cuts(corpus[0], "dev"))
-    batch = pad_batch(
-        [c.id for c in dev], [torch.from_numpy(c.load_features()) for c in dev], [[1]] * len(dev)
-    )
+    given = [torch.from_numpy(cut.load_features()) for cut in dev]
+    batch = pad_batch([cut.id for cut in dev], given, [[1]] * len(dev))
     found = greedy_tokens(*model.log_probs(batch.features, batch.lengths))
-    right = sum(one == lang.encode(cut.supervisions[0].text) for one, cut in zip(found, dev))
+    right = sum(hyp == lang.encode(cut.supervisions[0].text) for hyp, cut in zip(found, dev))
     assert right >= len(dev) - 1
     assert configuration.load(CtcConfig, [tmp_path / "config.yaml"]) == quick
 
 
-def test_the_same_again(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path) -> None:
+def test_the_same_again(corpus, quick, tmp_path):
     short = replace(quick, epochs=2)
     torch.manual_seed(7)
     train_am(*corpus, tmp_path / "one", short, ALONE)
@@ -70,9 +65,7 @@ def test_the_same_again(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: P
     assert one != (tmp_path / "three" / "model.safetensors").read_bytes()
 
 
-def test_another_configuration_trains_anew(
-    corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_another_configuration_trains_anew(corpus, quick, tmp_path, caplog):
     train_am(*corpus, tmp_path, replace(quick, epochs=1), ALONE)
     with caplog.at_level(logging.WARNING):
         train_am(*corpus, tmp_path, replace(quick, epochs=2), ALONE)
@@ -80,9 +73,7 @@ def test_another_configuration_trains_anew(
     assert len((tmp_path / "train_log.jsonl").read_text().splitlines()) == 2
 
 
-def test_fewer_epochs_are_averaged_without_training(
-    corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_fewer_epochs_are_averaged_without_training(corpus, quick, tmp_path, caplog):
     train_am(*corpus, tmp_path, replace(quick, epochs=3, avg=2), ALONE)
     before = (tmp_path / "model.safetensors").read_bytes()
     with caplog.at_level(logging.INFO):
@@ -91,9 +82,7 @@ def test_fewer_epochs_are_averaged_without_training(
     assert before != (tmp_path / "model.safetensors").read_bytes()
 
 
-def test_other_features_train_anew(
-    quick: CtcConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_other_features_train_anew(quick, tmp_path, caplog):
     one, two = (write_corpus(tmp_path / str(scale), scale=scale) for scale in (1.0, 1.01))
     train_am(*one, tmp_path / "am", replace(quick, epochs=1), ALONE)
     with caplog.at_level(logging.WARNING):
@@ -101,16 +90,13 @@ def test_other_features_train_anew(
     assert "training anew" in caplog.text
 
 
-def test_too_much_subsampling_is_said(
-    corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path
-) -> None:
+def test_too_much_subsampling_is_said(corpus, quick, tmp_path):
     words = (corpus[1] / "lexicon.txt").read_text()
     lang = tmp_path / "lang"
     lang.mkdir()
     for name in ("tokens.txt", "words.txt"):
         (lang / name).write_text((corpus[1] / name).read_text())
-    (lang / "lexicon.txt").write_text(
-        "".join(f"{line} {'a b ' * 60}\n" for line in words.splitlines())
-    )
+    longer = "".join(f"{line} {'a b ' * 60}\n" for line in words.splitlines())
+    (lang / "lexicon.txt").write_text(longer)
     with pytest.raises(DataError, match="all shorter"):
         train_am(corpus[0], lang, tmp_path / "am", quick, ALONE)

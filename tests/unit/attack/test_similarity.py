@@ -133,9 +133,8 @@ def test_the_report_finds_whose_voice_was_stolen() -> None:
     p_values[2] = None if results[1].alone is None else results[1].alone.p_value
     assert told["alone"]["p_holm"] == holm(p_values)[0]
     # A control of the other attack is none.
-    other = inversion(
-        "control", {"STOP": rng.normal(size=(30, 4))}, control=True, attack="black_box"
-    )
+    about = {"control": True, "attack": "black_box"}
+    other = inversion("control", {"STOP": rng.normal(size=(30, 4))}, **about)
     assert examine([stolen, other], [members, members], others, report())[0].less_control is None
 
 
@@ -161,10 +160,8 @@ def test_pictures(tmp_path) -> None:  # type: ignore[no-untyped-def]
     stop, go = members["STOP"][2].features + 0.01, rng.normal(size=(9, 4))
     found = inversion("teacher", {"STOP": stop, "GO": go})
     rows = panels([found], [members], report())
-    assert [(word, [name for name, _ in shown]) for word, shown in rows] == [
-        ("STOP", ["said by b", "teacher"]),
-        ("GO", ["teacher"]),
-    ]
+    names = {word: [name for name, _ in shown] for word, shown in rows}
+    assert names == {"STOP": ["said by b", "teacher"], "GO": ["teacher"]}
     assert (rows[0][1][0][1] == members["STOP"][2].features).all()
     for name in ("one", "two"):
         draw_side_by_side(rows, 0.01, tmp_path / f"{name}.svg")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,25 +17,22 @@ from privasr_k2.lm.marginals import history_sums
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.ngram import perplexity as ngram_perplexity
 from tests.support.conf import section
-from tests.support.verbs import call
+from tests.support.verbs import call, refused
 
 PLAIN = ["call", "write", "to", "now", "please"]
 NAMES = ["ann", "bob", "eve", "lee"]
 OTHERS = ["york", "rome"]
 
 
-def sentences(
-    seed: int, count: int, names: list[str]
-) -> list[tuple[list[str], list[list[object]]]]:
+def sentences(seed: int, count: int, names: list[str]) -> list[tuple[list[str], list[list]]]:
     generator = np.random.default_rng(seed)
     found = []
     for _ in range(count):
         verb = ["call"] if generator.random() < 0.5 else ["write", "to"]
-        name = [
-            names[i] for i in generator.integers(0, len(names), size=1 + (generator.random() < 0.3))
-        ]
+        length = 1 + (generator.random() < 0.3)
+        name = [names[i] for i in generator.integers(0, len(names), size=length)]
         end = ["now"] if generator.random() < 0.3 else ["please"]
-        spans: list[list[object]] = [[len(verb), len(verb) + len(name), "PER"]]
+        spans: list[list] = [[len(verb), len(verb) + len(name), "PER"]]
         found.append((verb + name + end, spans))
     return found
 
@@ -68,49 +63,33 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@contextmanager
-def refused(capsys: pytest.CaptureFixture[str], words: str) -> Iterator[None]:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as caught:
-        yield
-    assert caught.value.code == 2
-    assert words in capsys.readouterr().err
-
-
-def conf(repo_root: Path, name: str, *more: str) -> list[object]:
+def conf(name: str, *more: str) -> list[object]:
     return ["--config", section(name), *(["--set", *more] if more else [])]
 
 
-def class_lm(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path, *more: str) -> Path:
+def class_lm(folder: Path, *more: str) -> Path:
     flags = ["--in-text", folder / "train.jsonl.gz", "--in-dev", folder / "dev.jsonl.gz"]
     flags += ["--in-public-lists", folder / "names", "--in-lang", folder / "lang"]
-    settings = conf(repo_root, "class_lm", "classes=[PER]", "discounting=witten_bell", *more)
-    call(monkeypatch, "train_ngram", *flags, "--out-class-lm", folder / "class_lm", *settings)
+    settings = conf("class_lm", "classes=[PER]", "discounting=witten_bell", *more)
+    call("train_ngram", *flags, "--out-class-lm", folder / "class_lm", *settings)
     return folder / "class_lm"
 
 
-def ppl(monkeypatch: pytest.MonkeyPatch, folder: Path, *lms: Path) -> list[float]:
+def ppl(folder: Path, *lms: Path) -> list[float]:
     flags = ["--in-text", folder / "dev.txt", "--in-lang", folder / "lang", "--in-lm", *lms]
-    call(monkeypatch, "perplexity", *flags, "--out-perplexity", folder / "ppl.json")
+    call("perplexity", *flags, "--out-perplexity", folder / "ppl.json")
     return [one["ppl"] for one in read_json(folder / "ppl.json")["lms"]]
 
 
-def test_the_chain(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path) -> None:
+def test_the_chain(folder: Path) -> None:
     pytest.importorskip("kenlm")
-    word, named = folder / "word.arpa.gz", class_lm(monkeypatch, folder, repo_root)
+    word, named = folder / "word.arpa.gz", class_lm(folder)
     dev = ["--in-dev", folder / "dev.jsonl.gz"]
 
     for lm, out in ((word, "word_fma.arpa.gz"), (named, "class_fma")):
-        flags = [
-            "--in-lm",
-            lm,
-            "--in-text",
-            folder / "adapt.jsonl.gz",
-            *dev,
-            "--out-choice",
-            folder / "fma.json",
-        ]
-        call(monkeypatch, "adapt_lm", *flags, "--out-lm", folder / out, *conf(repo_root, "fma"))
+        flags = [f"--in-lm {lm} --in-text {folder}/adapt.jsonl.gz --out-choice {folder}/fma.json"]
+        flags += dev
+        call("adapt_lm", *flags, "--out-lm", folder / out, *conf("fma"))
         choice = read_json(folder / "fma.json")
         assert choice["equation"] == 1 and len(choice["tried"]) == 11
         assert choice["beta"] == min(choice["tried"], key=lambda tried: tried["ppl"])["beta"]
@@ -118,71 +97,43 @@ def test_the_chain(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Pat
         assert np.abs(history_sums(adapted) - 1).max() < 1e-5
     assert load_class_lm(folder / "class_fma").same_names(load_class_lm(named))
 
-    call(
-        monkeypatch,
-        "adapt_lm",
-        *flags,
-        "--out-lm",
-        folder / "half",
-        *conf(repo_root, "fma", "beta=0.5"),
-    )
+    call("adapt_lm", *flags, f"--out-lm {folder}/half", *conf("fma", "beta=0.5"))
     before, after = (load_class_lm(path).root.log10_probs for path in (named, folder / "half"))
     assert np.abs(after - before).max() > 0.01
 
     lms = [folder / "word_fma.arpa.gz", folder / "class_fma"]
     chosen = {}
     for form, out in (("static", "mixed"), ("dynamic", "mixed.json")):
-        flags = [
-            "--in-lm",
-            *lms,
-            *dev,
-            "--out-lm",
-            folder / out,
-            "--out-weights",
-            folder / "weights.json",
-        ]
-        call(
-            monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate", f"form={form}")
-        )
+        flags = ["--in-lm", *lms, *dev, f"--out-lm {folder}/{out}"]
+        flags += ["--out-weights", folder / "weights.json"]
+        call("interpolate_lms", *flags, *conf("interpolate", f"form={form}"))
         weights = chosen[form] = read_json(folder / "weights.json")
         assert sum(one["weight"] for one in weights["lms"]) == pytest.approx(1)
         assert [one["lm"] for one in weights["lms"]] == list(map(str, lms))
 
     flags = ["--in-lm", folder / "mixed.json", "--in-text", folder / "train.jsonl.gz", *dev]
     flags += ["--in-lang", folder / "lang", "--out-lm", folder / "approximated.arpa.gz"]
-    call(monkeypatch, "train_ngram", *flags, *conf(repo_root, "approximate", "max_ngrams=30"))
+    call("train_ngram", *flags, *conf("approximate", "max_ngrams=30"))
     assert len(read_arpa(folder / "approximated.arpa.gz").keys) <= 30
 
     found = ppl(
-        monkeypatch,
-        folder,
-        word,
-        *lms,
-        folder / "mixed",
-        folder / "mixed.json",
-        folder / "approximated.arpa.gz",
+        folder, word, *lms, folder / "mixed", folder / "mixed.json", folder / "approximated.arpa.gz"
     )
     assert found[2] < found[1] < found[0]  # the class knows eve and lee, the adaptation eve
     # EM saw the same text. The figure of each form is that of the model that was written.
     assert found[3] == pytest.approx(chosen["static"]["dev_ppl"], rel=1e-6)
     assert found[4] == pytest.approx(chosen["dynamic"]["dev_ppl"], rel=1e-9)
     assert {of["dev_ppl_exact"] for of in chosen.values()} == {chosen["dynamic"]["dev_ppl"]}
-    assert found[3] != pytest.approx(
-        found[4], rel=0.01
-    )  # root models, without histories after names
+    # Root models are mixed without histories after names.
+    assert found[3] != pytest.approx(found[4], rel=0.01)
     assert found[4] <= min(found[1:3]) + 1e-6
     assert all(1 < one < 100 for one in found)
 
 
-def test_plain_arpa_files_are_mixed_into_one(
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    repo_root: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_plain_arpa_files_are_mixed_into_one(folder: Path) -> None:
     lms = [folder / "word.arpa.gz"] * 2
     flags = ["--in-lm", *lms, "--out-lm", folder / "m.arpa.gz", "--out-weights", folder / "w.json"]
-    call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate", "weights=preset"))
+    call("interpolate_lms", *flags, *conf("interpolate", "weights=preset"))
     text = [line.split() for line in (folder / "dev.txt").read_text().splitlines()]
     expected = ngram_perplexity(read_arpa(lms[0]), text)
     assert ngram_perplexity(read_arpa(folder / "m.arpa.gz"), text) == pytest.approx(
@@ -191,54 +142,33 @@ def test_plain_arpa_files_are_mixed_into_one(
     found = read_json(folder / "w.json")
     assert found["lms"][1]["weight"] == 0.7
     assert found["dev_ppl"] is None and found["dev_ppl_exact"] is None
-    given = ["--in-dev", folder / "dev.txt", *conf(repo_root, "interpolate", "weights=preset")]
-    call(monkeypatch, "interpolate_lms", *flags, *given)
+    given = ["--in-dev", folder / "dev.txt", *conf("interpolate", "weights=preset")]
+    call("interpolate_lms", *flags, *given)
     found = read_json(folder / "w.json")
     assert found["lms"][1]["weight"] == 0.7
     assert found["dev_ppl"] == pytest.approx(expected, rel=1e-4)
     assert found["dev_ppl_exact"] == pytest.approx(expected, rel=1e-4)
-    with refused(capsys, "--in-dev"):
-        call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate"))
+    with refused("--in-dev"):
+        call("interpolate_lms", *flags, *conf("interpolate"))
 
 
-def test_a_class_lm_scores_lists(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path
-) -> None:
+def test_a_class_lm_scores_lists(folder: Path) -> None:
     from privasr_k2.decoding.lm_scores import read_lm_scores
-    from privasr_k2.scoring.nbest_lists import read_nbest
+    from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 
-    named = class_lm(monkeypatch, folder, repo_root)
-    hyps = [
-        {"rank": n + 1, "words": words, "am_score": -1.0, "lm_scores": {"graph": -1.0}, "confidences": None,
-         "times": None, "classes": None}
-        for n, words in enumerate(["call ann now", "call bob please", "call"])
-    ]  # fmt: skip
-    record = {
-        "id": "u1",
-        "part": "dev",
-        "speaker": "s",
-        "ref": "call ann now",
-        "no_path": False,
-        "hyps": hyps,
-    }
-    write_text(folder / "nbest" / "1.jsonl", json.dumps(record) + "\n")
-    flags = [
-        "--in-nbest",
-        folder / "nbest",
-        "--in-lm",
-        named,
-        "--out-scores",
-        folder / "s.safetensors",
-    ]
-    call(monkeypatch, "lm_scores", *flags, *conf(repo_root, "lm_scores"))
+    named = class_lm(folder)
+    texts = ["call ann now", "call bob please", "call"]
+    hyps = [Hypothesis(n, text, -1.0, {"graph": -1.0}) for n, text in enumerate(texts, start=1)]
+    lists = [NbestList("u1", "dev", "s", texts[0], False, tuple(hyps))]
+    write_nbest(folder / "nbest" / "1.jsonl", lists)
+    flags = f"--in-nbest {folder}/nbest --in-lm {named} --out-scores {folder}/s.safetensors".split()
+    call("lm_scores", *flags, *conf("lm_scores"))
     scores = read_lm_scores([folder / "s.safetensors"], read_nbest(folder / "nbest"))["class_lm"]
-    expected = load_class_lm(named).token_log_probs([hyp["words"].split() for hyp in hyps])
+    expected = load_class_lm(named).token_log_probs([text.split() for text in texts])
     np.testing.assert_allclose(scores, expected, atol=1e-5)
 
 
-def test_several_files_are_one_text(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path
-) -> None:
+def test_several_files_are_one_text(folder: Path) -> None:
     """Halves of a text, in whatever form, make the models that the whole makes."""
     pytest.importorskip("kenlm")
     lines = (folder / "train.txt").read_text().splitlines(keepends=True)
@@ -250,24 +180,18 @@ def test_several_files_are_one_text(
     for out, text in (("whole", [folder / "train.txt"]), ("parts", halves)):
         flags = ["--in-lm", lm, "--in-text", *text]
         call(
-            monkeypatch, "adapt_lm", *flags, "--in-background-text", *text, "--out-choice", folder / "c.json",
-            "--out-lm", folder / f"{out}_adapted.arpa", *conf(repo_root, "fma", "beta=0.5"),
-        )  # fmt: skip
-        flags += [
-            *lang,
-            "--out-lm",
-            folder / f"{out}_approximated.arpa",
-            *conf(repo_root, "approximate"),
-        ]
-        call(monkeypatch, "train_ngram", *flags)
+            "adapt_lm",
+            *flags,
+            "--in-background-text",
+            *text,
+            f"--out-choice {folder}/c.json --out-lm {folder}/{out}_adapted.arpa",
+            *conf("fma", "beta=0.5"),
+        )
+        flags += [*lang, f"--out-lm {folder}/{out}_approximated.arpa", *conf("approximate")]
+        call("train_ngram", *flags)
         tagged = [folder / "rest.jsonl.gz", *([folder / "rest.jsonl.gz"] if out == "parts" else [])]
         flags = ["--in-text", *tagged, *lang, "--out-class-lm", folder / f"{out}_class"]
-        call(
-            monkeypatch,
-            "train_ngram",
-            *flags,
-            *conf(repo_root, "class_lm", "classes=[PER]", "discounting=witten_bell"),
-        )
+        call("train_ngram", *flags, *conf("class_lm", "classes=[PER]", "discounting=witten_bell"))
     for name in ("adapted", "approximated"):
         found = [(folder / f"{out}_{name}.arpa").read_bytes() for out in ("whole", "parts")]
         assert found[0] == found[1], name
@@ -277,33 +201,19 @@ def test_several_files_are_one_text(
     assert np.abs(once - twice).max() > 0.001  # a file that is named twice counts twice
 
 
-def test_bad_input_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    repo_root: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with refused(capsys, "class LOC"):
-        class_lm(monkeypatch, folder, repo_root, "classes=[PER,LOC]")
-    with refused(capsys, "train.jsonl.gz:1 (train-0): expected the classes LOC, found PER"):
-        class_lm(monkeypatch, folder, repo_root, "classes=[LOC]")
+def test_bad_input_is_named(folder: Path) -> None:
+    with refused("class LOC"):
+        class_lm(folder, "classes=[PER,LOC]")
+    with refused("train.jsonl.gz:1 (train-0): expected the classes LOC, found PER"):
+        class_lm(folder, "classes=[LOC]")
     assert not (folder / "class_lm").exists()
-    class_lm(monkeypatch, folder, repo_root)
+    class_lm(folder)
     write_text(folder / "org.txt", "call <ORG> now\n")
-    flags = [
-        "--in-lm",
-        folder / "class_lm",
-        "--in-text",
-        folder / "org.txt",
-        "--out-lm",
-        folder / "x",
-    ]
+    flags = f"--in-lm {folder}/class_lm --in-text {folder}/org.txt --out-lm {folder}/x".split()
     flags += ["--out-choice", folder / "x.json"]
-    with refused(capsys, "org.txt:1: expected the classes PER, found ORG"):
-        call(monkeypatch, "adapt_lm", *flags, *conf(repo_root, "fma", "beta=0.5"))
-    write_json(
-        folder / "m.json",
-        {"format": "privasr_k2 mixture 1", "lms": [{"path": "nowhere", "weight": 1}]},
-    )
-    with refused(capsys, "nowhere as it was"):
-        ppl(monkeypatch, folder, folder / "m.json")
+    with refused("org.txt:1: expected the classes PER, found ORG"):
+        call("adapt_lm", *flags, *conf("fma", "beta=0.5"))
+    lms = [{"path": "nowhere", "weight": 1}]
+    write_json(folder / "m.json", {"format": "privasr_k2 mixture 1", "lms": lms})
+    with refused("nowhere as it was"):
+        ppl(folder, folder / "m.json")

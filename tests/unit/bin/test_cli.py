@@ -1,13 +1,14 @@
-"""The door of a verb: strict options, one message on an error, and exit codes that mean
-something.
-"""
+"""The command line of verbs: strict options, one message on an error, exit codes."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
+import io
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -21,63 +22,57 @@ class Options:
     epochs: int
 
 
-def verb(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> argparse.Namespace:
-    monkeypatch.setattr("sys.argv", ["train_am.py", *arguments])
-    made = cli.parser("Train.")
-    cli.add_config(made)
-    cli.add_device(made)
-    made.add_argument("--in-cuts", type=Path, required=True)
-    return cli.parse(made)
+def verb(words: str) -> argparse.Namespace:
+    with mock.patch("sys.argv", ["train_am.py", *words.split()]):
+        return cli.arguments("Train.", device=True, in_cuts="FILE")
 
 
-def test_flags_and_layers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_flags_and_layers(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("lr: 1e-3\nepochs: 1\n")
-    args = verb(
-        monkeypatch, "--in-cuts", "x", "--config", str(tmp_path / "a.yaml"), "--set", "lr=2"
-    )
+    args = verb(f"--in-cuts x --config {tmp_path}/a.yaml --set lr=2")
     assert cli.load(Options, args) == Options(2.0, 1)
     assert (args.in_cuts, args.device, args.num_jobs) == (Path("x"), "auto", 1)
 
 
-def test_repeated_flags_add_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_repeated_flags_add_up(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("lr: 1\nepochs: 5\n")
     (tmp_path / "b.yaml").write_text("lr: 3\n")
-    first, second = str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")
-    flags = ["--config", first, "--set", "epochs=6", "--config", second, "--set", "lr=4"]
-    assert cli.load(Options, verb(monkeypatch, "--in-cuts", "x", *flags)) == Options(4.0, 6)
-    assert cli.load(Options, verb(monkeypatch, "--in-cuts", "x", *flags[:-2])) == Options(3.0, 6)
+    flags = f"--in-cuts x --config {tmp_path}/a.yaml --set epochs=6 --config {tmp_path}/b.yaml"
+    assert cli.load(Options, verb(f"{flags} --set lr=4")) == Options(4.0, 6)
+    assert cli.load(Options, verb(flags)) == Options(3.0, 6)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "part"),
+    ("words", "part"),
     [
-        (["--in-cuts"], "expected one argument"),
-        ([], "--in-cuts"),
-        (["--in-cut", "x"], "--in-cut"),
-        (["--in-cuts", "x", "--speed", "9"], "--speed"),
-        (["--in-cuts", "x", "--num-jobs", "two"], "two"),
-        (["--in-cuts", "x", "--num-jobs", "0"], "--num-jobs"),
-        (["--in-cuts", "x", "--log-level", "LOUD"], "LOUD"),
+        ("--in-cuts", "expected one argument"),
+        ("", "--in-cuts"),
+        ("--in-cut x", "--in-cut"),
+        ("--in-cuts x --speed 9", "--speed"),
+        ("--in-cuts x --num-jobs two", "two"),
+        ("--in-cuts x --num-jobs 0", "--num-jobs"),
+        ("--in-cuts x --log-level LOUD", "LOUD"),
     ],
 )
-def test_wrong_options(monkeypatch: pytest.MonkeyPatch, arguments: list[str], part: str) -> None:
+def test_wrong_options(words: str, part: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        verb(monkeypatch, *arguments)
+        verb(words)
     assert part in str(caught.value)
     assert "privasr verb train_am --help" in caught.value.way_out
 
 
-def _exit(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
+def _exit(error: BaseException) -> tuple[object, str]:
     def main() -> None:
         raise error
 
-    with pytest.raises(SystemExit) as caught:
+    shown = io.StringIO()
+    with pytest.raises(SystemExit) as caught, contextlib.redirect_stderr(shown):
         cli.run(main)
-    return caught.value.code, capsys.readouterr().err
+    return caught.value.code, shown.getvalue()
 
 
-def test_a_users_error_is_one_message_and_2(capsys: pytest.CaptureFixture[str]) -> None:
-    code, shown = _exit(DataError("text:2", "words", "nothing", "add them"), capsys)
+def test_a_users_error_is_one_message_and_2() -> None:
+    code, shown = _exit(DataError("text:2", "words", "nothing", "add them"))
     assert code == 2
     assert shown == "error: text:2: expected words, found nothing\n  way out: add them\n"
 
@@ -94,10 +89,8 @@ def test_a_users_error_is_one_message_and_2(capsys: pytest.CaptureFixture[str]) 
         errno.ENOTDIR,
     ],
 )
-def test_an_error_of_the_system_is_one_message_and_2(
-    number: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, shown = _exit(OSError(number, "text", "exp/model"), capsys)
+def test_an_error_of_the_system_is_one_message_and_2(number: int) -> None:
+    code, shown = _exit(OSError(number, "text", "exp/model"))
     assert code == 2
     assert shown.startswith("error: exp/model: expected ")
     assert "way out: " in shown
@@ -119,5 +112,5 @@ def test_an_unknown_system_error_keeps_its_traceback() -> None:
         cli.run(main)
 
 
-def test_interrupted(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _exit(KeyboardInterrupt(), capsys) == (130, "")
+def test_interrupted() -> None:
+    assert _exit(KeyboardInterrupt()) == (130, "")

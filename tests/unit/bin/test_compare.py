@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from privasr_k2.bin import cli, compare
 from tests.support.made_scores import write_score
+from tests.support.verbs import call, refused
 
 REFS = {f"u{i}": "a b c d" for i in range(9)}
 
@@ -22,15 +21,8 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [f"{name}/score_test" for name in ("good", "bad", "worse")]
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["compare.py", *words])
-    cli.run(compare.main)
-
-
-def test_one_table(
-    folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
-    _run(monkeypatch, "--in-scores", *folders, "--out-table", "out/table.md")
+def test_one_table(folders: list[str], capsys: pytest.CaptureFixture) -> None:
+    call("compare --in-scores", *folders, "--out-table out/table.md")
     text = Path("out/table.md").read_text()
     assert capsys.readouterr().out.strip() == text.strip()
     assert text.startswith("# Systems compared\n") and text.count("| WER difference |") == 3
@@ -38,36 +30,22 @@ def test_one_table(
 
 
 def test_the_terminal_is_enough(
-    folders: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture,
-    tmp_path: Path,
+    folders: list[str], capsys: pytest.CaptureFixture, tmp_path: Path
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
-    _run(monkeypatch, *folders[:2])
+    call("compare", *folders[:2])
     assert capsys.readouterr().out.count("| WER difference |") == 1
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_one_system_alone_is_refused(
-    folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        _run(monkeypatch, folders[0])
-    assert stopped.value.code == 2
-    assert "two" in capsys.readouterr().err
+def test_one_system_alone_is_refused(folders: list[str]) -> None:
+    with refused("two"):
+        call("compare", folders[0])
 
 
-def test_other_references_are_refused_in_words(
-    folders: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture,
-    tmp_path: Path,
-) -> None:
+def test_other_references_are_refused_in_words(folders: list[str], tmp_path: Path) -> None:
     other = {**REFS, "u3": "a b c e"}
     write_score(tmp_path / "other" / "score_test", {"test_x": (other, other)})
-    with pytest.raises(SystemExit) as stopped:
-        _run(monkeypatch, "--in-scores", *folders, "other/score_test", "--out-table", "table.md")
-    assert stopped.value.code == 2
-    assert "score both systems on the same data" in capsys.readouterr().err
+    with refused("score both systems on the same data"):
+        call("compare --in-scores", *folders, "other/score_test", "--out-table table.md")
     assert not Path("table.md").exists()

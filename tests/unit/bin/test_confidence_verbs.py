@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from privasr_k2.bin import cli
 from privasr_k2.decoding.lm_scores import write_lm_scores
 from privasr_k2.fileio import read_json, write_json
 from privasr_k2.randomness import stream
@@ -18,19 +15,13 @@ from privasr_k2.report.measures import Context
 from privasr_k2.report.readers.confidence import confidence
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 from tests.support.conf import section
+from tests.support.verbs import call, refused
 
 WORDS = ["ab", "bc", "cd", "de", "ef"]
 
 
-def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None:
-    monkeypatch.setattr(sys, "argv", [verb, *map(str, arguments)])
-    cli.run(importlib.import_module(f"privasr_k2.bin.{verb}").main)
-
-
 def lists(folder: Path, seed: int, *, times: bool = True) -> Path:
-    """Lists of two hypotheses; a word is wrong where its confidence and its duration are small,
-    mostly.
-    """
+    """Lists of two hypotheses, whose wrong words tend to be short and of low confidence."""
     generator, made, role = stream(seed, "lists"), [], folder.name.removeprefix("nbest_")
     for number in range(40):
         ref = generator.choice(WORDS, 8).tolist()
@@ -41,27 +32,13 @@ def lists(folder: Path, seed: int, *, times: bool = True) -> Path:
         lengths = np.where(wrong, 0.1, 0.3) + 0.2 * generator.random(8)
         starts = np.cumsum(lengths) - lengths
         spans = tuple((round(float(s), 3), round(float(s + d), 3)) for s, d in zip(starts, lengths))
-        hyps = [
-            Hypothesis(
-                1, " ".join(hyp), -1.0, {"graph": -2.0}, tuple(sure), spans if times else None
-            )
-        ]
+        times_of = spans if times else None
+        hyps = [Hypothesis(1, " ".join(hyp), -1.0, {"graph": -2.0}, tuple(sure), times_of)]
         if other != hyp:
-            hyps.append(
-                Hypothesis(
-                    2,
-                    " ".join(other),
-                    -2.0,
-                    {"graph": -2.0},
-                    tuple(sure[::-1]),
-                    spans if times else None,
-                )
-            )
-        made.append(
-            NbestList(
-                f"{role}{number:02}", "dev", f"s{number % 4}", " ".join(ref), False, tuple(hyps)
-            )
-        )
+            turned = tuple(sure[::-1])
+            hyps.append(Hypothesis(2, " ".join(other), -2.0, {"graph": -2.0}, turned, times_of))
+        name, speaker = f"{role}{number:02}", f"s{number % 4}"
+        made.append(NbestList(name, "dev", speaker, " ".join(ref), False, tuple(hyps)))
     made.append(NbestList(f"{role}99", "dev", "s1", "lost words", True, ()))
     write_nbest(folder / "1.jsonl", made)
     return folder
@@ -74,45 +51,41 @@ def scores(folder: Path, path: Path) -> Path:
     return path
 
 
-def test_from_lists_to_a_table(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_from_lists_to_a_table(tmp_path: Path) -> None:
     dev, test = lists(tmp_path / "r/own/nbest_dev", 1), lists(tmp_path / "r/own/nbest_test", 2)
     write_json(tmp_path / "corpus.json", {"name": "made", "scored_units": {"ab": ""}})
     weights = {"role": "dev", "lm_weight": 0.5, "insertion_penalty": 1.0}
     write_json(tmp_path / "weights.json", weights)
     call(
-        monkeypatch, "train_confidence", "--in-nbest", dev, "--in-manifests", tmp_path,
-        "--in-weights", tmp_path / "weights.json", "--in-scores", scores(dev, tmp_path / "dev.safetensors"),
-        "--out-model", tmp_path / "model", "--config", section("confidence"), "--set", "batch_size=32",
-    )  # fmt: skip
-    model = read_json(tmp_path / "model/confidence.json")
-    assert (model["lm_weight"], model["insertion_penalty"], model["calibration"]) == (
-        0.5,
-        1.0,
-        "platt",
+        f"train_confidence --in-nbest {dev} --in-manifests {tmp_path}"
+        f" --in-weights {tmp_path}/weights.json"
+        f" --in-scores {scores(dev, tmp_path / 'dev.safetensors')}"
+        f" --out-model {tmp_path}/model --config {section('confidence')} --set batch_size=32"
     )
-    assert {"agreement", "seconds", "lm_lm"} <= set(model["features"]) and "depth" not in model[
-        "features"
-    ]
+    model = read_json(tmp_path / "model/confidence.json")
+    chosen = (model["lm_weight"], model["insertion_penalty"], model["calibration"])
+    assert chosen == (0.5, 1.0, "platt")
+    assert {"agreement", "seconds", "lm_lm"} <= set(model["features"])
+    assert "depth" not in model["features"]
 
     of_test = scores(test, tmp_path / "test.safetensors")
     for calibrated in ("true", "false"):
         call(
-            monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", test,
-            "--in-scores", of_test, "--out-nbest", tmp_path / f"r/net_{calibrated}/nbest_test/1.jsonl",
-            "--config", section("apply_confidence"), "--set", f"calibrated={calibrated}",
-        )  # fmt: skip
+            f"apply_confidence --in-model {tmp_path}/model --in-nbest {test}"
+            f" --in-scores {of_test}"
+            f" --out-nbest {tmp_path}/r/net_{calibrated}/nbest_test/1.jsonl"
+            f" --config {section('apply_confidence')} --set calibrated={calibrated}"
+        )
     before, after = read_nbest(test), read_nbest(tmp_path / "r/net_true/nbest_test")
     for old, new in zip(before.lists, after.lists, strict=True):
         assert new.ref == old.ref and [h.words for h in new.hyps] == [h.words for h in old.hyps]
         assert all(h.confidences != o.confidences for h, o in zip(new.hyps, old.hyps))
 
     call(
-        monkeypatch, "evaluate_confidence", "--in-manifests", tmp_path, "--in-nbest", test,
-        tmp_path / "r/net_true/nbest_test", tmp_path / "r/net_false/nbest_test",
-        "--out-dir", tmp_path / "results", "--config", section("evaluate_confidence"),
-    )  # fmt: skip
+        f"evaluate_confidence --in-manifests {tmp_path} --in-nbest {test}"
+        f" {tmp_path}/r/net_true/nbest_test {tmp_path}/r/net_false/nbest_test"
+        f" --out-dir {tmp_path}/results --config {section('evaluate_confidence')}"
+    )
     own, net, raw = read_json(tmp_path / "results/confidence_metrics.json")
     assert net["metrics"]["auc"]["value"] > own["metrics"]["auc"]["value"] + 0.05
     assert net["metrics"]["nce"]["value"] > own["metrics"]["nce"]["value"]
@@ -129,73 +102,44 @@ def test_from_lists_to_a_table(
     assert {"own", "net_true"} == {own["system"], net["system"]} and own["speakers"] == 4
 
 
-def test_lists_of_one_hypothesis_take_a_model_with_agreement(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_lists_of_one_hypothesis_take_a_model_with_agreement(tmp_path: Path) -> None:
     dev, test = lists(tmp_path / "nbest_dev", 1), lists(tmp_path / "nbest_test", 2)
     call(
-        monkeypatch, "train_confidence", "--in-nbest", dev, "--out-model", tmp_path / "model",
-        "--config", section("confidence"), "--set", "batch_size=32",
-    )  # fmt: skip
+        f"train_confidence --in-nbest {dev} --out-model {tmp_path}/model"
+        f" --config {section('confidence')} --set batch_size=32"
+    )
     assert "agreement" in read_json(tmp_path / "model/confidence.json")["features"]
     alone = [dataclasses.replace(one, hyps=one.hyps[:1]) for one in read_nbest(test).lists]
     write_nbest(test / "1.jsonl", alone)
     call(
-        monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", test,
-        "--out-nbest", tmp_path / "out/1.jsonl", "--config", section("apply_confidence"),
-    )  # fmt: skip
+        f"apply_confidence --in-model {tmp_path}/model --in-nbest {test}"
+        f" --out-nbest {tmp_path}/out/1.jsonl --config {section('apply_confidence')}"
+    )
     assert len(read_nbest(tmp_path / "out").lists) == len(alone)
 
 
-def refused(capsys: pytest.CaptureFixture[str], code: pytest.ExceptionInfo[SystemExit]) -> str:
-    assert code.value.code == 2
-    return capsys.readouterr().err
-
-
-def test_errors_are_one_message(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_one_message(tmp_path: Path) -> None:
     dev, bare = lists(tmp_path / "nbest_dev", 1), lists(tmp_path / "nbest_bare", 1, times=False)
-    train = (
-        "--in-nbest",
-        dev,
-        "--out-model",
-        tmp_path / "model",
-        "--config",
-        section("confidence"),
-    )
-    call(
-        monkeypatch,
-        "train_confidence",
-        *train,
-        "--in-calibration",
-        lists(tmp_path / "nbest_cal", 3),
-    )
-    with pytest.raises(SystemExit) as code:
+    train = f"--in-nbest {dev} --out-model {tmp_path}/model --config {section('confidence')}"
+    calibration = lists(tmp_path / "nbest_cal", 3)
+    call(f"train_confidence {train} --in-calibration {calibration}")
+    other_scores = scores(dev, tmp_path / "dev.safetensors")
+    with refused("expected scores of the lists in"):
         call(
-            monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", bare,
-            "--out-nbest", tmp_path / "out/1.jsonl", "--config", section("apply_confidence"),
-        )  # fmt: skip
-    message = refused(capsys, code)
-    assert (
-        "nbest_bare: expected the features confidence" in message and "found no seconds" in message
-    )
-    assert not (tmp_path / "out").exists()
-    with pytest.raises(SystemExit) as code:
-        call(
-            monkeypatch, "train_confidence", *train, "--in-calibration", tmp_path / "nbest_cal",
-            "--in-calibration-scores", scores(dev, tmp_path / "dev.safetensors"),
-        )  # fmt: skip
-    assert "expected scores of the lists in" in refused(capsys, code)
-    for folder in (dev, tmp_path / "nbest_cal"):
-        with pytest.raises(SystemExit) as code:
+            f"train_confidence {train} --in-calibration {calibration}"
+            f" --in-calibration-scores {other_scores}"
+        )
+    with refused("41 of 41 that it was, dev00 the first"):
+        call(f"train_confidence {train} --in-calibration {dev}")
+    for folder, message in (
+        (bare, "found no seconds"),
+        (dev, f"{dev}/1.jsonl:1: expected utterances that"),
+        (calibration, f"{calibration}/1.jsonl:1: expected utterances that"),
+    ):
+        with refused(message):
             call(
-                monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", folder,
-                "--out-nbest", tmp_path / "out/1.jsonl", "--config", section("apply_confidence"),
-            )  # fmt: skip
-        assert f"{folder}/1.jsonl:1: expected utterances that" in refused(capsys, code)
-    with pytest.raises(SystemExit) as code:
-        call(monkeypatch, "train_confidence", *train, "--in-calibration", dev)
-    assert "41 of 41 that it was, dev00 the first" in refused(capsys, code)
+                f"apply_confidence --in-model {tmp_path}/model --in-nbest {folder}"
+                f" --out-nbest {tmp_path}/out/1.jsonl --config {section('apply_confidence')}"
+            )
     assert not (tmp_path / "out").exists()
     assert (tmp_path / "model/confidence.json").is_file()

@@ -1,6 +1,4 @@
-"""The doctor's report: 0 where ctc can run, 2 with ways out where it cannot, and no traceback in
-between.
-"""
+"""The doctor's report: 0 where ctc can run, otherwise 2 and ways out."""
 
 from __future__ import annotations
 
@@ -20,11 +18,8 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(environment, "installed_version", locked.get)
     monkeypatch.setattr(environment, "built_with", lambda: ("1.13.1", "11.7", "1.13.1", "11.7"))
     monkeypatch.setattr(environment, "check_imports", lambda: Finding("k2 loads", "yes", "", ""))
-    monkeypatch.setattr(
-        environment,
-        "check_machine",
-        lambda root: [Finding("python", "cpython 3.11.7", "cpython 3.11", "")],
-    )
+    python = Finding("python", "cpython 3.11.7", "cpython 3.11", "")
+    monkeypatch.setattr(environment, "check_machine", lambda root: [python])
     return monkeypatch
 
 
@@ -56,9 +51,8 @@ def test_a_k2_of_another_torch_is_not_loaded(
 def test_a_k2_that_does_not_load(
     whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole.setattr(
-        environment, "check_imports", lambda: Finding("k2 loads", None, "", "undefined symbol")
-    )
+    broken = Finding("k2 loads", None, "", "undefined symbol")
+    whole.setattr(environment, "check_imports", lambda: broken)
     assert doctor.main() == 2
     assert "  k2 loads: undefined symbol" in capsys.readouterr().out
 
@@ -75,8 +69,7 @@ def test_a_missing_tagger_does_not_stop_ctc(
     whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     locked = environment.locked_versions(environment.lock_files("torch1"))
-    whole.setattr(
-        environment, "installed_version", lambda name: None if name == "spacy" else locked.get(name)
-    )
+    del locked["spacy"]
+    whole.setattr(environment, "installed_version", locked.get)
     assert doctor.main() == 0
     assert "classlm   no: spacy" in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 
 from privasr_k2.fileio import read_json
 from tests.support.private_speech import FILES, made_data, saved_model
-from tests.support.verbs import call
+from tests.support.verbs import call, refused
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,11 @@ def spent(out: Path) -> list[object]:
     return ["--out-privacy", out.parent / "privacy.json", "--ledger", out.parent / "ledger.json"]
 
 
-def test_with_a_claim(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_with_a_claim(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     out = tmp_path / "am"
     claim = ["--set", "data=made/train", "epsilon=20", "delta=1e-3", "rate=1", "steps=3"]
-    call(monkeypatch, "train_dpsgd", *flags(folder, out), *spent(out), *claim)
+    call("train_dpsgd", *flags(folder, out), *spent(out), *claim)
     [entry] = read_json(tmp_path / "privacy.json")["entries"]
     assert entry["spending"]["unit"] == "speaker" and entry["spending"]["units"] == 4
     assert "plan: noise" in caplog.text and "epsilon 20" in caplog.text
@@ -55,18 +53,11 @@ def test_with_a_claim(
     ],
 )
 def test_nothing_is_spent_on_bad_input(
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    claim: list[str],
-    more: list[str],
-    message: str,
+    folder: Path, tmp_path: Path, claim: list[str], more: list[str], message: str
 ) -> None:
     out = tmp_path / "am"
     given = [*flags(folder, out), *(spent(out) if "spent" in more else [])]
     given += ["--max-epsilon", "0.01"] if "limit" in more else []
-    with pytest.raises(SystemExit) as ended:
-        call(monkeypatch, "train_dpsgd", *given, "--set", "data=made/train", "delta=1e-3", *claim)
-    assert ended.value.code == 2 and message in capsys.readouterr().err
+    with refused(message):
+        call("train_dpsgd", *given, "--set", "data=made/train", "delta=1e-3", *claim)
     assert not (tmp_path / "privacy.json").exists() and not out.exists()

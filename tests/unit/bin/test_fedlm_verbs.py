@@ -22,44 +22,38 @@ from tests.support.conf import section
 from tests.support.fed_small import PRIVATE, VOCABULARY, made_clients
 from tests.support.fedlm_verbs import FEDLM, SMALL, flags
 from tests.support.fedlm_verbs import folder as folder  # a fixture
-from tests.support.verbs import call
+from tests.support.verbs import call, refused, words_of
+
+ROOT = Path(__file__).parents[3]
 
 
-def started(repo_root: Path, processes: int, *command: object) -> None:
+def started(processes: int, *command: object) -> None:
     """A verb in processes of its own."""
     # torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
     torchrun = ["-m", "torch.distributed.run", "--redirects", "1", "--tee", "1", "--standalone"]
     launcher = [] if processes == 1 else [*torchrun, "--nproc_per_node", str(processes)]
-    verb, *words = map(str, command)
-    environment = {**os.environ, "PYTHONPATH": str(repo_root), "OMP_NUM_THREADS": "1"}
+    verb, *words = words_of(*command)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     whole = [sys.executable, *launcher, "-m", f"privasr_k2.bin.{verb}", *words]
     done = subprocess.run(whole, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def spent(folder: Path) -> list[object]:
-    return [
-        "--out-privacy",
-        folder / "privacy.json",
-        "--ledger",
-        folder / "privacy" / "ledger.json",
-    ]
+    return f"--out-privacy {folder}/privacy.json --ledger {folder}/privacy/ledger.json".split()
 
 
-def test_with_a_claim(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_with_a_claim(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     claim = [*SMALL, *PRIVATE, "select_round=last"]
-    call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *claim)
+    call("train_fedlm", *flags(folder), *spent(folder), "--set", *claim)
     assert "epsilon by RDP" in caplog.text and "10,000 devices" in caplog.text
     entries = read_json(folder / "privacy.json")["entries"]
     assert [e["spending"]["unit"] for e in entries] == ["user"]
     model = load_tensors(folder / "out" / "model.safetensors")
-    # Where it is evaluated changes nothing, so that it is the same release: nothing is spent or
-    # drawn again.
+    # Evaluation at other rounds is the same release: nothing is spent or drawn again.
     again = [*flags(folder), *spent(folder), "--set", *claim, "eval_every=2"]
-    call(monkeypatch, "train_fedlm", *again)
+    call("train_fedlm", *again)
     assert len(read_json(folder / "privacy" / "ledger.json")["entries"]) == 1
     same = load_tensors(folder / "out" / "model.safetensors")
     assert all(torch.equal(model[name], same[name]) for name in model)
@@ -78,31 +72,13 @@ def test_with_a_claim(
         (["confidences.use=token", "trained=none"], "trained must be"),
     ],
 )
-def test_nothing_is_spent_on_bad_input(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    overrides: list[str],
-    message: str,
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        call(
-            monkeypatch,
-            "train_fedlm",
-            *flags(folder),
-            *spent(folder),
-            "--set",
-            *SMALL,
-            *PRIVATE,
-            *overrides,
-        )
-    assert caught.value.code == 2 and message in capsys.readouterr().err
+def test_nothing_is_spent_on_bad_input(folder: Path, overrides: list[str], message: str) -> None:
+    with refused(message):
+        call("train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, *overrides)
     assert not (folder / "privacy").exists() and not (folder / "out").exists()
 
 
-def test_nothing_is_spent_on_bad_clients(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_spent_on_bad_clients(folder: Path) -> None:
     line = {"client": "a", "id": "u", "words": "w1", "num_words": 1, "confidences": None}
     for change, message in (
         ({"words": "", "num_words": 0}, "at least one word"),
@@ -112,36 +88,21 @@ def test_nothing_is_spent_on_bad_clients(
     ):
         write_jsonl(folder / "clients.jsonl.gz", [{**line, **change}])
         claim = ["--set", *SMALL, *PRIVATE, "cohort=1", "confidences.use=token"]
-        with pytest.raises(SystemExit) as caught:
-            call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), *claim)
-        assert caught.value.code == 2 and message in capsys.readouterr().err
+        with refused(message):
+            call("train_fedlm", *flags(folder), *spent(folder), *claim)
     assert not (folder / "privacy").exists()
 
 
 def test_clients_in_a_fixed_order_are_one_mechanism(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    order = [
-        "sampling=ordered",
-        "client_fraction=null",
-        "privacy.strategy=square_root",
-        "privacy.bands=2",
-    ]
-    call(
-        monkeypatch,
-        "train_fedlm",
-        *flags(folder),
-        *spent(folder),
-        "--set",
-        *SMALL,
-        *PRIVATE,
-        *order,
-    )
+    order = "--set sampling=ordered client_fraction=null privacy.strategy=square_root"
+    order += " privacy.bands=2"
+    call("train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, order)
     [entry] = read_json(folder / "privacy.json")["entries"]
     said = entry["spending"]["sampling"]
     assert "in the same order" in said and "square_root of 2 bands over 3 rounds" in said
-    # 14 clients, 5 a round: each is in one round of three; the coefficients of two bands are 1 and
-    # 1/2.
+    # Each of 14 clients is in one round of three; the coefficients of two bands are 1 and 1/2.
     event = Spending.from_json(entry["spending"], "here").event
     assert event.noise_multiplier == pytest.approx(1 / 1.25**0.5)  # type: ignore[attr-defined]
 
@@ -149,19 +110,10 @@ def test_clients_in_a_fixed_order_are_one_mechanism(
 @pytest.mark.parametrize(
     "rates", [["client.lr=2.0", "server.lr=0.05"], ["client.lr=30.0", "server.lr=0.3"]]
 )
-def test_the_round_that_reads_dev_best_is_kept(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, rates: list[str]
-) -> None:
+def test_the_round_that_reads_dev_best_is_kept(folder: Path, rates: list[str]) -> None:
     setting = ["rounds=6", "cohort=5", "eval_every=1", *rates]
     for keep in ("best", "last"):
-        call(
-            monkeypatch,
-            "train_fedlm",
-            *flags(folder, keep),
-            "--set",
-            *setting,
-            f"select_round={keep}",
-        )
+        call("train_fedlm", *flags(folder, keep), "--set", *setting, f"select_round={keep}")
     log = [
         json.loads(line) for line in (folder / "best" / "train_log.jsonl").read_text().splitlines()
     ]
@@ -178,116 +130,68 @@ def test_the_round_that_reads_dev_best_is_kept(
     assert found["last"] == pytest.approx(ppls[6], rel=1e-4)
 
 
-def test_without_dev_text_no_round_can_be_chosen(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_dev_text_no_round_can_be_chosen(folder: Path) -> None:
     given = [
         one for one in flags(folder) if one not in ("--in-public-dev-text", folder / "dev.txt")
     ]
-    with pytest.raises(SystemExit) as caught:
-        call(monkeypatch, "train_fedlm", *given, *spent(folder), "--set", *SMALL, *PRIVATE)
-    assert caught.value.code == 2 and "text to choose a round by" in capsys.readouterr().err
+    with refused("text to choose a round by"):
+        call("train_fedlm", *given, *spent(folder), "--set", *SMALL, *PRIVATE)
     assert not (folder / "privacy").exists()
 
 
-def test_learning_rates_are_chosen_on_others_and_taken(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_learning_rates_are_chosen_on_others_and_taken(folder: Path) -> None:
     write_clients(folder / "dev.jsonl.gz", made_clients(8, seed=5))
-    given = [
-        "--in-clients",
-        folder / "dev.jsonl.gz",
-        "--in-scored",
-        folder / "dev.jsonl.gz",
-        "--device",
-        "cpu",
-    ]
+    given = (
+        f"--in-clients {folder}/dev.jsonl.gz --in-scored {folder}/dev.jsonl.gz --device cpu".split()
+    )
     out = ["--in-init", folder / "init", "--out-rates", folder / "rates.json"]
     grid = ["client_lrs=[0.01,2.0]", "server_lrs=[0.0001,0.05]", "clients=14"]
     config = ["--config", FEDLM, section("fedlm_tune"), "--set", *SMALL, *grid]
-    call(monkeypatch, "tune_fedlm", *given, *out, *config)
+    call("tune_fedlm", *given, *out, *config)
     found = read_json(folder / "rates.json")
     assert len(found["grid"]) == 4
     best = min(found["grid"], key=lambda one: one["ppl"])
     assert (found["client_lr"], found["server_lr"]) == (best["client_lr"], best["server_lr"])
     # FedAdam: the server's rate is what counts.
     assert found["server_lr"] == 0.05
-    with_noise = [
-        *PRIVATE,
-        "sampling=ordered",
-        "client_fraction=null",
-        "privacy.strategy=square_root",
-    ]
-    call(monkeypatch, "tune_fedlm", *given, *out[:3], folder / "noisy.json", *config, *with_noise)
-    assert (
-        read_json(folder / "noisy.json")["grid"] != found["grid"]
-        and not (folder / "privacy").exists()
-    )
-    call(
-        monkeypatch,
-        "train_fedlm",
-        *flags(folder),
-        "--in-public-rates",
-        folder / "rates.json",
-        "--set",
-        *SMALL,
-    )
+    with_noise = [*PRIVATE, "sampling=ordered", "client_fraction=null"]
+    with_noise.append("privacy.strategy=square_root")
+    call("tune_fedlm", *given, *out[:3], folder / "noisy.json", *config, *with_noise)
+    assert read_json(folder / "noisy.json")["grid"] != found["grid"]
+    assert not (folder / "privacy").exists()
+    call("train_fedlm", *flags(folder), f"--in-public-rates {folder}/rates.json --set", *SMALL)
     taken = (folder / "out" / "config.yaml").read_text()
     assert f"lr: {found['client_lr']}\n" in taken and "lr: 0.05\n" in taken
 
 
 @pytest.mark.parametrize("more", [[], ["privacy.clip=0.05", "weights.by=uniform"]])
-def test_the_number_of_processes_changes_nothing(
-    folder: Path, repo_root: Path, more: list[str]
-) -> None:
+def test_the_number_of_processes_changes_nothing(folder: Path, more: list[str]) -> None:
     for name, processes in (("one", 1), ("two", 2)):
         started(
-            repo_root,
-            processes,
-            "train_fedlm",
-            *flags(folder, name),
-            "--set",
-            *SMALL,
-            "positions=40",
-            *more,
+            processes, "train_fedlm", *flags(folder, name), "--set", *SMALL, "positions=40", *more
         )
     one, two = (load_tensors(folder / name / "model.safetensors") for name in ("one", "two"))
     for name in one:
         torch.testing.assert_close(two[name], one[name], atol=1e-6, rtol=0)
-    assert any(
-        not torch.equal(one[n], v)
-        for n, v in load_tensors(folder / "init" / "model.safetensors").items()
-    )
+    initial = load_tensors(folder / "init" / "model.safetensors")
+    assert any(not torch.equal(one[name], value) for name, value in initial.items())
 
 
-def test_clients_of_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_of_lists(tmp_path: Path) -> None:
     hyp = {"rank": 1, "words": "a b", "am_score": 0.0, "lm_scores": {}, "confidences": [0.5, 0.25]}
-    lists = [
-        {
-            "id": f"u{n}",
-            "part": "dev",
-            "speaker": f"s{n % 2}",
-            "ref": "a c",
-            "no_path": False,
-            "hyps": [hyp],
-        }
-        for n in range(4)
-    ]
+    shared = {"part": "dev", "ref": "a c", "no_path": False, "hyps": [hyp]}
+    lists = [{"id": f"u{n}", "speaker": f"s{n % 2}", **shared} for n in range(4)]
     write_jsonl(tmp_path / "nbest" / "1.jsonl", lists)
     out = ["--out-clients", tmp_path / "clients.jsonl.gz", "--out-text", tmp_path / "text.txt"]
     config = ["--config", section("clients")]
-    call(monkeypatch, "make_clients", "--in-nbest", tmp_path / "nbest", *out, *config)
-    found = read_clients(tmp_path / "clients.jsonl.gz")
-    assert [(c.name, c.num_words, c.utterances[0].confidences) for c in found] == [
-        ("s0", 4, (0.5, 0.25)),
-        ("s1", 4, (0.5, 0.25)),
-    ]
+    call("make_clients", "--in-nbest", tmp_path / "nbest", *out, *config)
+    clients = read_clients(tmp_path / "clients.jsonl.gz")
+    found = [(c.name, c.num_words, c.utterances[0].confidences) for c in clients]
+    assert found == [("s0", 4, (0.5, 0.25)), ("s1", 4, (0.5, 0.25))]
     assert (tmp_path / "text.txt").read_text() == "a b\n" * 4
 
 
-def test_clients_of_what_was_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_clients_of_what_was_said(tmp_path: Path) -> None:
     pytest.importorskip("lhotse")
     from privasr_k2.corpora.utterances import Utterance, make_cuts
     from privasr_k2.data.manifests import save_cuts
@@ -295,74 +199,46 @@ def test_clients_of_what_was_said(
     said = [Utterance(f"u{n}", "a b c", f"s{n % 2}", "train") for n in range(3)]
     save_cuts(make_cuts(said), tmp_path / "manifests", "adapt")
     config = ["--config", section("clients"), "--set", "client=speaker"]
-    given = [
-        "--in-cuts",
-        tmp_path / "manifests" / "cuts_adapt.jsonl.gz",
-        "--out-clients",
-        tmp_path / "c.jsonl.gz",
-    ]
-    call(monkeypatch, "make_clients", *given, *config, "text=ref")
-    found = read_clients(tmp_path / "c.jsonl.gz")
-    assert [(c.name, c.num_words, c.utterances[0].confidences) for c in found] == [
-        ("s0", 6, None),
-        ("s1", 3, None),
-    ]
+    given = (
+        f"--in-cuts {tmp_path}/manifests/cuts_adapt.jsonl.gz --out-clients {tmp_path}/c.jsonl.gz"
+    ).split()
+    call("make_clients", *given, *config, "text=ref")
+    clients = read_clients(tmp_path / "c.jsonl.gz")
+    found = [(c.name, c.num_words, c.utterances[0].confidences) for c in clients]
+    assert found == [("s0", 6, None), ("s1", 3, None)]
     for flag, path, message in (
         ("text=hyp", given[1], "ref with --in-cuts"),
         ("text=ref", tmp_path / "x", "cuts_<role>"),
     ):
-        with pytest.raises(SystemExit):
-            call(monkeypatch, "make_clients", "--in-cuts", path, *given[2:], *config, flag)
-        assert message in capsys.readouterr().err
+        with refused(message):
+            call("make_clients", "--in-cuts", path, *given[2:], *config, flag)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_the_audit_writes_what_it_found(folder: Path, repo_root: Path, processes: int) -> None:
-    given = [
-        "--in-clients",
-        folder / "clients.jsonl.gz",
-        "--in-init",
-        folder / "init",
-        "--device",
-        "cpu",
-    ]
+def test_the_audit_writes_what_it_found(folder: Path, processes: int) -> None:
+    given = f"--in-clients {folder}/clients.jsonl.gz --in-init {folder}/init --device cpu".split()
     out = ["--out-audit", folder / "audit.json", "--config", FEDLM, section("fedlm_audit")]
     few = ["canaries=2", "candidates=20", "top=2", "marks=200", "client_fraction=0.2"]
-    started(repo_root, processes, "audit", *given, *out, "--set", *SMALL, *PRIVATE, *few)
+    started(processes, "audit", *given, *out, "--set", *SMALL, *PRIVATE, *few)
     found = json.loads((folder / "audit.json").read_text())
     assert set(found) == {"without_privacy", "with_privacy", "marks"}
     lower = found["marks"]["epsilon_lower"]
     assert set(lower) == {"sound", "broken", "noise_free"} and lower["noise_free"] > 0
 
 
-def test_earnings21_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gold = "idx\ttoken\tspeaker\tpunct\tentities\n" + "".join(
-        f"{n}\t{word}\t{speaker}\t{mark}\t\n"
-        for n, (word, speaker, mark) in enumerate(
-            [
-                ("Good", 0, ""),
-                ("morning", 0, "."),
-                ("Thanks", 1, ""),
-                ("all", 1, "."),
-                ("Bye", 0, "."),
-            ]
-        )
-    )
+def test_earnings21_clients(tmp_path: Path) -> None:
+    spoken = [("Good", 0, ""), ("morning", 0, "."), ("Thanks", 1, ""), ("all", 1, ".")]
+    words = enumerate([*spoken, ("Bye", 0, ".")])
+    gold = "idx\ttoken\tspeaker\tpunct\tentities\n"
+    gold += "".join(f"{n}\t{word}\t{who}\t{mark}\t\n" for n, (word, who, mark) in words)
+    starts = {"GOOD": 0.0, "MOURNING": 0.3, "THANKS": 1.2, "ALL": 1.5, "ALL ": 2.6, "BYE": 2.9}
     for call_name in ("1", "2", "3"):
         write_text(tmp_path / "corpus" / "gold" / f"{call_name}.tsv.gz", gold)
-        times = [
-            (0.0, "GOOD"),
-            (0.3, "MOURNING"),
-            (1.2, "THANKS"),
-            (1.5, "ALL"),
-            (2.6, "ALL"),
-            (2.9, "BYE"),
-        ]
-        ctm = "".join(f"{call_name} A {start:.2f} 0.30 {word} 0.90\n" for start, word in times)
+        ctm = "".join(f"{call_name} A {at:.2f} 0.30 {word} 0.90\n" for word, at in starts.items())
         write_text(tmp_path / "corpus" / "ctm_kaldi_librispeech" / f"{call_name}.ctm.gz", ctm)
     config = ["--config", section("earnings21"), section("earnings21_clients")]
     arguments = ["--raw-corpus", tmp_path / "corpus", "--out-clients", tmp_path / "out", *config]
-    call(monkeypatch, "prepare_earnings21", *arguments)
+    call("prepare_earnings21", *arguments)
     found = read_clients(tmp_path / "out" / "recognized_train.jsonl.gz")
     said = {c.name[-1]: [(" ".join(u.words), u.confidences) for u in c.utterances] for c in found}
     assert said == {
@@ -370,34 +246,19 @@ def test_earnings21_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "1": [("thanks all", (0.9, 0.9)), ("all", (0.9,))],
     }
     sentences = read_clients(tmp_path / "out" / "gold_train.jsonl.gz")
-    assert {" ".join(u.words) for c in sentences for u in c.utterances} == {
-        "good morning",
-        "thanks all",
-        "bye",
-    }
+    gold_text = {" ".join(u.words) for c in sentences for u in c.utterances}
+    assert gold_text == {"good morning", "thanks all", "bye"}
     assert (tmp_path / "out" / "recognized_test.txt.gz").is_file()
 
 
-def test_training_on_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = [
-        "--in-clients",
-        folder / "clients.jsonl.gz",
-        "--in-init",
-        folder / "init",
-        "--device",
-        "cpu",
-    ]
-    config = [
-        "--in-dev-text",
-        folder / "dev.txt",
-        "--config",
-        section("finetune_lm"),
-        "--set",
-        "epochs=2",
-    ]
-    for name, way in (("all", "all"), ("token", "token"), ("hard", "hard")):
-        out = ["--out-dir", folder / name, *config, f"confidences.use={way}", "lr=0.05"]
-        call(monkeypatch, "finetune_lm", *given, *out)
+def test_training_on_the_server(folder: Path) -> None:
+    given = f"--in-clients {folder}/clients.jsonl.gz --in-init {folder}/init --device cpu".split()
+    config = (
+        f"--in-dev-text {folder}/dev.txt --config {section('finetune_lm')} --set epochs=2".split()
+    )
+    for name in ("all", "token", "hard"):
+        out = ["--out-dir", folder / name, *config, f"confidences.use={name}", "lr=0.05"]
+        call("finetune_lm", *given, *out)
     texts = [list(one.words) for client in made_clients(14) for one in client.utterances]
     found = {
         name: perplexity(NeuralScorer(*load_lm(folder / name)), texts, VOCABULARY.words).ppl

@@ -11,7 +11,7 @@ from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, wr
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.arpa import read_arpa
 from tests.support.conf import section
-from tests.support.verbs import call
+from tests.support.verbs import call, refused
 
 TEXTS = {
     "train": ["the cat sat", "a cat sat", "the mat"],
@@ -35,118 +35,61 @@ def manifests(tmp_path: Path) -> Path:
             supervision = SupervisionSegment(name, name, 0.0, 1.0, text=text, speaker=role)
             cuts.append(MonoCut(name, 0.0, 1.0, 0, supervisions=[supervision]))
         save_cuts(cuts, folder, role)
-    write_text(
-        folder / "lexicon.txt",
-        "the DH AH0\ncat K AE1 T\nsat S AE1 T\na AH0\na(2) EY1\nmat M AE1 T\n",
-    )
+    lexicon = "the DH AH0\ncat K AE1 T\nsat S AE1 T\na AH0\na(2) EY1\nmat M AE1 T\n"
+    write_text(folder / "lexicon.txt", lexicon)
     return folder
 
 
-def prepare(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, *more: object
-) -> Path:
+def prepare(manifests: Path, *more: object) -> Path:
     lang_dir = manifests.parent / "lang_phone"
     settings = ["--config", section("lang"), "--set", "cmudict=none", "g2p=none", *more]
-    call(monkeypatch, "prepare_lang", "--in-manifests", manifests, "--out-dir", lang_dir, *settings)
+    call("prepare_lang", "--in-manifests", manifests, "--out-dir", lang_dir, *settings)
     return lang_dir
 
 
-def test_from_text_to_arpa(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path
-) -> None:
+def test_from_text_to_arpa(manifests: Path) -> None:
     write_text(manifests / "lm_text.txt.gz", "the cat sat on the mat\nthe mat\n")
-    lang_dir = prepare(monkeypatch, manifests, repo_root)
-    assert set(load_lang(lang_dir).word_ids) == {
-        "the",
-        "cat",
-        "sat",
-        "a",
-        "mat",
-    }  # nobody can say "on"
-    counted = read_json(lang_dir / "oov.json")
-    assert {role: c["oov_words"] for role, c in counted.items()} == {
-        "lm_text": 1,
-        "train": 0,
-        "dev": 1,
-        "test": 1,
-    }
+    lang_dir = prepare(manifests)
+    # Nobody can say "on".
+    assert set(load_lang(lang_dir).word_ids) == {"the", "cat", "sat", "a", "mat"}
+    oov = {role: counts["oov_words"] for role, counts in read_json(lang_dir / "oov.json").items()}
+    assert oov == {"lm_text": 1, "train": 0, "dev": 1, "test": 1}
     lm = manifests.parent / "lm" / "phone.arpa.gz"
-    common = [
-        "--in-manifests",
-        manifests,
-        "--in-lang",
-        lang_dir,
-        "--config",
-        section("lm_ngram"),
-    ]
-    call(monkeypatch, "train_ngram", *common, "--out-lm", lm)
+    common = (
+        f"--in-manifests {manifests} --in-lang {lang_dir} --config {section('lm_ngram')}".split()
+    )
+    call("train_ngram", *common, "--out-lm", lm)
     assert {"the", "cat", "sat", "a", "mat"} < set(read_arpa(lm).words)
     again = manifests.parent / "lm" / "again.arpa"
-    call(monkeypatch, "train_ngram", *common, "--raw-arpa", lm, "--out-lm", again)
+    call("train_ngram", *common, "--raw-arpa", lm, "--out-lm", again)
     assert read_arpa(again).counts == read_arpa(lm).counts
 
 
 @pytest.mark.k2
-def test_from_arpa_to_graph(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path
-) -> None:
+def test_from_arpa_to_graph(manifests: Path) -> None:
     from privasr_k2.graph.hlg import load_graph
 
-    lang_dir = prepare(monkeypatch, manifests, repo_root)
+    lang_dir = prepare(manifests)
     lm, folder = manifests.parent / "lm.arpa", manifests.parent / "graph_phone"
-    config = section("lm_ngram")
     call(
-        monkeypatch,
-        "train_ngram",
-        "--in-manifests",
-        manifests,
-        "--in-lang",
-        lang_dir,
-        "--out-lm",
-        lm,
-        "--config",
-        config,
+        f"train_ngram --in-manifests {manifests} --in-lang {lang_dir} --out-lm {lm}"
+        f" --config {section('lm_ngram')}"
     )
-    config = section("graph")
-    call(
-        monkeypatch,
-        "compile_graph",
-        "--in-lang",
-        lang_dir,
-        "--in-lm",
-        lm,
-        "--out-dir",
-        folder,
-        "--config",
-        config,
-    )
+    graph = f"--out-dir {folder} --config {section('graph')}"
+    call(f"compile_graph --in-lang {lang_dir} --in-lm {lm}", graph)
     graph = load_graph(folder)
     assert graph.tokens == load_lang(lang_dir).tokens
     assert set(graph.info["sha256"]) == {"lexicon.txt", "tokens.txt", "lm.arpa"}
 
 
-def test_a_lexicon_without_the_words(
-    monkeypatch: pytest.MonkeyPatch,
-    manifests: Path,
-    repo_root: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_lexicon_without_the_words(manifests: Path) -> None:
     write_text(manifests / "lexicon.txt", "the DH AH0\n")
-    with pytest.raises(SystemExit) as caught:
-        prepare(monkeypatch, manifests, repo_root)
-    assert caught.value.code == 2
-    message = capsys.readouterr().err
-    assert "none for 4 words: a cat mat sat" in message and "way out: " in message
+    with refused("none for 4 words: a cat mat sat"):
+        prepare(manifests)
     assert not (manifests.parent / "lang_phone").exists()
 
 
-def test_names_and_further_text_join_the_vocabulary(
-    monkeypatch: pytest.MonkeyPatch,
-    manifests: Path,
-    repo_root: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_names_and_further_text_join_the_vocabulary(manifests: Path, tmp_path: Path) -> None:
     write_text(tmp_path / "plain.txt", "The Matte, sat!\n")
     write_jsonl(
         tmp_path / "tagged.jsonl.gz", [{"id": "1", "text": "mac sat", "entities": [[0, 1, "X"]]}]
@@ -154,63 +97,43 @@ def test_names_and_further_text_join_the_vocabulary(
     write_text(tmp_path / "lists/per.txt", "Dee Cee\t0.5\nMac\t0.5\n")
     entries = "matte M AE T\nmac M AE K\ndee D IY\ncee S IY\n"
     write_text(manifests / "lexicon.txt", (manifests / "lexicon.txt").read_text() + entries)
-    more = (
-        "max_words=1",
-        "--in-further-text",
-        tmp_path / "plain.txt",
-        tmp_path / "tagged.jsonl.gz",
-    )
+    more = ("max_words=1", f"--in-further-text {tmp_path}/plain.txt {tmp_path}/tagged.jsonl.gz")
     more += ("--in-public-lists", tmp_path / "lists")
-    words = set(load_lang(prepare(monkeypatch, manifests, repo_root, *more)).word_ids)
+    words = set(load_lang(prepare(manifests, *more)).word_ids)
     assert words == {"the", "cat", "sat", "a", "mat", "matte", "mac", "dee", "cee"}
     write_text(tmp_path / "lists/org.txt", "Quux\n")
-    with pytest.raises(SystemExit):
-        prepare(monkeypatch, manifests, repo_root, *more)
-    assert "none for 1 words: quux" in capsys.readouterr().err
+    with refused("none for 1 words: quux"):
+        prepare(manifests, *more)
 
 
-def test_an_arpa_with_a_broken_line(
-    monkeypatch: pytest.MonkeyPatch,
-    manifests: Path,
-    repo_root: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    lang_dir = prepare(monkeypatch, manifests, repo_root)
+def test_an_arpa_with_a_broken_line(manifests: Path) -> None:
+    lang_dir = prepare(manifests)
     broken, lm = manifests.parent / "broken.arpa", manifests.parent / "lm.arpa"
     write_text(broken, "\\data\\\nngram 1=3\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-one the\n\n\\end\\\n")
     write_text(lm, "as it was")
-    with pytest.raises(SystemExit) as caught:
-        paths = [
-            "--in-manifests",
-            manifests,
-            "--in-lang",
-            lang_dir,
-            "--raw-arpa",
-            broken,
-            "--out-lm",
-            lm,
-        ]
-        call(monkeypatch, "train_ngram", *paths, "--config", section("lm_ngram"))
-    assert caught.value.code == 2
-    assert f"{broken}:7: expected a number, found '-one'" in capsys.readouterr().err
+    with refused(f"{broken}:7: expected a number, found '-one'"):
+        call(
+            f"train_ngram --in-manifests {manifests} --in-lang {lang_dir} --raw-arpa {broken}"
+            f" --out-lm {lm} --config {section('lm_ngram')}"
+        )
     assert lm.read_text() == "as it was"
 
 
 @pytest.mark.k2
-def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path) -> None:
+def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path) -> None:
     """A model that knows what was said; weights chosen on dev leave one point of the grid."""
     import torch
 
     from privasr_k2.am import checkpoints
     from privasr_k2.data import manifests as data_manifests
 
-    lang_dir = prepare(monkeypatch, manifests, repo_root)
+    lang_dir = prepare(manifests)
     root = manifests.parent
     lm = root / "lm.arpa"
     paths = ["--in-manifests", manifests, "--in-lang", lang_dir, "--out-lm", lm]
-    call(monkeypatch, "train_ngram", *paths, "--config", section("lm_ngram"))
+    call("train_ngram", *paths, "--config", section("lm_ngram"))
     paths = ["--in-lang", lang_dir, "--in-lm", lm, "--out-dir", root / "graph"]
-    call(monkeypatch, "compile_graph", *paths, "--config", section("graph"))
+    call("compile_graph", *paths, "--config", section("graph"))
     lang = load_lang(lang_dir)
 
     class Model:
@@ -237,46 +160,20 @@ def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Pat
     monkeypatch.setattr(checkpoints, "load_model", lambda folder, device: Model())
     weights = root / "weights.json"
     write_json(weights, {"role": "dev", "lm_weight": 0.7, "insertion_penalty": 0.5})
-    flags = [
-        "--in-model",
-        root,
-        "--in-graph",
-        root / "graph",
-        "--in-feats",
-        manifests,
-        "--device",
-        "cpu",
-    ]
-    settings = [
-        "--config",
-        section("decode"),
-        section("decode", "tiny"),
-        "--set",
-        "role=train",
-        "num_jobs=2",
-    ]
+    flags = f"--in-model {root} --in-graph {root}/graph --in-feats {manifests} --device cpu".split()
+    settings = (
+        f"--config {section('decode')} {section('decode', 'tiny')} --set role=train num_jobs=2"
+    ).split()
     records = []
     for job in (1, 2):
         out = root / f"{job}.jsonl"
-        call(
-            monkeypatch,
-            "decode",
-            *flags,
-            "--in-weights",
-            weights,
-            "--out-hyps",
-            out,
-            *settings,
-            f"job={job}",
-        )
+        call("decode", *flags, f"--in-weights {weights} --out-hyps {out}", *settings, f"job={job}")
         records += list(read_jsonl(out))
-    assert {record["ref"]: record["hyps"][0]["words"] for record in records} == {
-        text: text for text in TEXTS["train"]
-    }
-    assert {(h["lm_weight"], h["insertion_penalty"]) for r in records for h in r["hyps"]} == {
-        (0.7, 0.5)
-    }
-    call(monkeypatch, "decode", *flags, "--out-hyps", root / "grid.jsonl", *settings, "num_jobs=1")
+    found = {record["ref"]: record["hyps"][0]["words"] for record in records}
+    assert found == {text: text for text in TEXTS["train"]}
+    points = {(h["lm_weight"], h["insertion_penalty"]) for r in records for h in r["hyps"]}
+    assert points == {(0.7, 0.5)}
+    call("decode", *flags, "--out-hyps", root / "grid.jsonl", *settings, "num_jobs=1")
     assert [len(record["hyps"]) for record in read_jsonl(root / "grid.jsonl")] == [6, 6, 6]
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
-import sys
 from pathlib import Path
 
 import pytest
 
-from privasr_k2.bin import cli
 from privasr_k2.decoding.lattice_files import read_lattices, write_lattices
 from privasr_k2.decoding.lattices import as_word_lattice
 from privasr_k2.decoding.nbest import NbestConfig, nbest
@@ -19,26 +16,19 @@ from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
 from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
 from tests.support.conf import section
-from tests.support.lattice_files import no_path
 from tests.support.small_lm import WORDS, settings, tiny
-from tests.support.word_lattices import random_lattice, write_closed_arpa
+from tests.support.verbs import call, refused
+from tests.support.word_lattices import no_path, random_lattice, write_closed_arpa
 
 EXP = "exp/ctc_tdnn_phone"
 SYMBOLS = ("<eps>", *WORDS, "#0")
 
 
-def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None:
-    monkeypatch.setattr(sys, "argv", [verb, *map(str, arguments)])
-    cli.run(importlib.import_module(f"privasr_k2.bin.{verb}").main)
-
-
 @pytest.fixture
 def lattices(tmp_path: Path) -> Path:
     """Three lattices in two files, one of them without a path."""
-    folder, made = (
-        tmp_path / "lattices_test",
-        [random_lattice(n, num_words=len(WORDS) + 1) for n in (1, 2)],
-    )
+    folder = tmp_path / "lattices_test"
+    made = [random_lattice(n, num_words=len(WORDS) + 1) for n in (1, 2)]
     write_lattices(folder / "1.safetensors", made, SYMBOLS, Weights(0.8, 0.4))
     write_lattices(folder / "2.safetensors", [no_path("u9")], SYMBOLS, Weights(0.8, 0.4))
     return folder
@@ -56,12 +46,12 @@ def arpa(folder: Path) -> Path:
 
 @pytest.mark.parametrize(("kind", "name"), [("neural", "lm_x"), ("arpa", "small")])
 def test_lists_with_the_scores_of_a_model(
-    monkeypatch: pytest.MonkeyPatch, lattices: Path, tmp_path: Path, kind: str, name: str
+    lattices: Path, tmp_path: Path, kind: str, name: str
 ) -> None:
     model = neural(tmp_path / "lm_x") if kind == "neural" else arpa(tmp_path)
     base = ["--in-lattices", lattices, "--in-lm", model, "--device", "cpu"]
     layers = ["--config", section("rescore_lattices")]
-    call(monkeypatch, "rescore_lattices", *base, "--out-nbest", tmp_path / "a/1.jsonl", *layers)
+    call("rescore_lattices", *base, "--out-nbest", tmp_path / "a/1.jsonl", *layers)
     lists = read_nbest(tmp_path / "a")
     assert lists.lm_names == tuple(sorted(("graph", name)))
     assert [(one.id, one.no_path, bool(one.hyps)) for one in lists.lists] == [
@@ -70,104 +60,93 @@ def test_lists_with_the_scores_of_a_model(
     for job in (1, 2):
         more = ["--set", "name=new", f"job={job}", "num_jobs=2", "num_paths=3"]
         out = tmp_path / f"b/{job}.jsonl"
-        call(monkeypatch, "rescore_lattices", *base, "--out-nbest", out, *layers, *more)
+        call("rescore_lattices", *base, "--out-nbest", out, *layers, *more)
     shared = read_nbest(tmp_path / "b")
     assert shared.lm_names == ("graph", "new")
     for one, other in zip(shared.lists, lists.lists):
         assert [hyp.words for hyp in one.hyps] == [hyp.words for hyp in other.hyps[:3]]
 
 
-def test_what_rescoring_refuses(
-    monkeypatch: pytest.MonkeyPatch,
-    lattices: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_rescoring_refuses(lattices: Path, tmp_path: Path) -> None:
     model = arpa(tmp_path)
 
-    def refused(*more: object, folder: Path = lattices, lm: Path = model) -> str:
-        with pytest.raises(SystemExit) as exit_code:
+    def refuse(message: str, *more: object, folder: Path = lattices, lm: Path = model) -> None:
+        with refused(message):
             call(
-                monkeypatch, "rescore_lattices", "--in-lattices", folder, "--in-lm", lm, "--out-nbest",
-                tmp_path / "out.jsonl", "--config", section("rescore_lattices"), *more,
-            )  # fmt: skip
-        assert exit_code.value.code == 2
+                f"rescore_lattices --in-lattices {folder} --in-lm {lm}"
+                f" --out-nbest {tmp_path}/out.jsonl --config {section('rescore_lattices')}",
+                *more,
+            )
         assert not (tmp_path / "out.jsonl").exists()
-        return capsys.readouterr().err
 
-    assert "beam must be above 0" in refused("--set", "beam=-1")
+    refuse("beam must be above 0", "--set beam=-1")
     graph = write_closed_arpa(tmp_path / "graph.arpa", WORDS)
-    for wrong in (refused("--set", "name=graph"), refused(lm=graph)):
-        assert "name: expected one other than graph" in wrong
+    refuse("name: expected one other than graph", "--set name=graph")
+    refuse("name: expected one other than graph", lm=graph)
     call(
-        monkeypatch, "rescore_lattices", "--in-lattices", lattices, "--in-lm", graph, "--out-nbest",
-        tmp_path / "named/1.jsonl", "--config", section("rescore_lattices"), "--set", "name=x",
-    )  # fmt: skip
-    assert read_nbest(tmp_path / "named").lm_names == ("graph", "x")
-    assert "run decode" in refused(folder=tmp_path)
-    assert "a language model" in refused(lm=lattices)
-    words = ("<eps>", *WORDS[:-1], "other", "#0")
-    write_lattices(
-        lattices / "1.safetensors",
-        [random_lattice(3, num_words=23, states=40)],
-        words,
-        Weights(1, 0),
+        f"rescore_lattices --in-lattices {lattices} --in-lm {graph}"
+        f" --out-nbest {tmp_path}/named/1.jsonl --config {section('rescore_lattices')}"
+        " --set name=x"
     )
+    assert read_nbest(tmp_path / "named").lm_names == ("graph", "x")
+    refuse("run decode", folder=tmp_path)
+    refuse("a language model", lm=lattices)
+    words = ("<eps>", *WORDS[:-1], "other", "#0")
+    other = [random_lattice(3, num_words=23, states=40)]
+    write_lattices(lattices / "1.safetensors", other, words, Weights(1, 0))
     (lattices / "2.safetensors").unlink()
-    assert "the words of the lattices, found 1 others" in refused()
+    refuse("the words of the lattices, found 1 others")
 
 
 @pytest.mark.k2
 @pytest.mark.recipe
 def test_lattices_of_the_tiny_corpus(
-    monkeypatch: pytest.MonkeyPatch,
-    finished: Path,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    finished: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def make(out: Path, *more: object) -> None:
         call(
-            monkeypatch, "decode", "--in-model", finished / EXP / "am", "--in-graph",
-            finished / "data/graph_phone", "--in-weights", finished / EXP / "weights.json", "--in-feats",
-            finished / "data/feats_fbank", "--out-lattices", out, "--device", "cpu", "--config",
-            section("decode"), section("lattices"), "--set", "role=test", *more,
-        )  # fmt: skip
+            f"decode --in-model {finished}/{EXP}/am --in-graph {finished}/data/graph_phone"
+            f" --in-weights {finished}/{EXP}/weights.json"
+            f" --in-feats {finished}/data/feats_fbank --out-lattices {out} --device cpu"
+            f" --config {section('decode')} {section('lattices')} --set role=test",
+            *more,
+        )
 
     for job in (1, 2):
         make(tmp_path / f"lattices_test/{job}.safetensors", f"job={job}", "num_jobs=2")
-    found, weights = (
-        read_lattices(tmp_path / "lattices_test"),
-        read_weights(finished / EXP / "weights.json"),
-    )
+    found = read_lattices(tmp_path / "lattices_test")
+    weights = read_weights(finished / EXP / "weights.json")
     assert found.weights == weights
     told = {one.id: one for one in read_decoded(finished / EXP / "decode_test").utterances}
     assert sorted(told) == [one.id for one in found.lattices]
     for one in found.lattices:
         first_pass = told[one.id]
-        assert (one.part, one.speaker, tuple(one.ref.split())) == (
-            first_pass.part,
-            first_pass.speaker,
-            first_pass.ref,
-        )
-        best = nbest(as_word_lattice(one, one.totals(weights)), NbestConfig(1, 1.0, 10_000)).paths[
-            0
-        ]
+        reference = (one.part, one.speaker, tuple(one.ref.split()))
+        assert reference == (first_pass.part, first_pass.speaker, first_pass.ref)
+        scored = as_word_lattice(one, one.totals(weights))
+        [best] = nbest(scored, NbestConfig(1, 1.0, 10_000)).paths
         assert tuple(found.words[word] for word in best.words) == first_pass.hyp(weights)
         assert one.beam == 10.0 and 0.5 < one.seconds[-1] < 30
 
     lm, nbest_test = finished / "data/lm/phone.arpa.gz", tmp_path / "nbest_test"
     call(
-        monkeypatch, "rescore_lattices", "--in-lattices", tmp_path / "lattices_test", "--in-lm", lm,
-        "--out-nbest", nbest_test / "1.jsonl", "--config", section("rescore_lattices"),
-    )  # fmt: skip
+        f"rescore_lattices --in-lattices {tmp_path}/lattices_test --in-lm {lm}"
+        f" --out-nbest {nbest_test}/1.jsonl --config {section('rescore_lattices')}"
+    )
     lists = read_nbest(nbest_test)
     assert lists.lm_names == ("graph", "phone")
     check_nbest_complete(lists, finished / "data/manifests/cuts_test.jsonl.gz")
 
     # Few states, and a beam that loses utterances.
     with caplog.at_level(logging.INFO):
-        make(tmp_path / "few/1.safetensors", "max_states=30", "search_beam=0.1", "min_active_states=0",
-             "max_active_states=3", "--out-kaldi", tmp_path / "few.txt")  # fmt: skip
+        make(
+            tmp_path / "few/1.safetensors",
+            "max_states=30",
+            "search_beam=0.1",
+            "min_active_states=0",
+            "max_active_states=3",
+            f"--out-kaldi {tmp_path}/few.txt",
+        )
     few = read_lattices(tmp_path / "few").lattices
     assert "no path within the beam for" in caplog.text
     lost = [one for one in few if not one.num_states]

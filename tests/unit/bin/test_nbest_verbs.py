@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import math
-import sys
 from pathlib import Path
 
 import pytest
 
-from privasr_k2.bin import cli
 from privasr_k2.fileio import read_json, read_lines, write_jsonl, write_text
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
 from privasr_k2.scoring.nbest_lists import (
@@ -22,35 +19,32 @@ from privasr_k2.scoring.nbest_lists import (
     write_nbest,
 )
 from tests.support.conf import section
+from tests.support.verbs import call, refused
 
 EXP = "exp/ctc_tdnn_phone"
 
 
-def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None:
-    monkeypatch.setattr(sys, "argv", [verb, *map(str, arguments)])
-    cli.run(importlib.import_module(f"privasr_k2.bin.{verb}").main)
-
-
-def make(monkeypatch: pytest.MonkeyPatch, work: Path, out: Path, *more: object) -> None:
+def make(work: Path, out: Path, *more: object) -> None:
     call(
-        monkeypatch, "decode", "--in-model", work / EXP / "am", "--in-graph", work / "data/graph_phone",
-        "--in-weights", work / EXP / "weights.json", "--in-feats", work / "data/feats_fbank",
-        "--out-nbest", out, "--device", "cpu", *more,
-    )  # fmt: skip
+        f"decode --in-model {work}/{EXP}/am --in-graph {work}/data/graph_phone"
+        f" --in-weights {work}/{EXP}/weights.json --in-feats {work}/data/feats_fbank"
+        f" --out-nbest {out} --device cpu",
+        *more,
+    )
 
 
 @pytest.mark.k2
 @pytest.mark.recipe
-def test_lists_of_the_tiny_corpus(
-    monkeypatch: pytest.MonkeyPatch, finished: Path, tmp_path: Path
-) -> None:
+def test_lists_of_the_tiny_corpus(finished: Path, tmp_path: Path) -> None:
     layers = [section(name) for name in ("decode", "nbest")]
     for job in (1, 2):
         make(
-            monkeypatch, finished, tmp_path / f"nbest_test/{job}.jsonl",
-            "--in-lang", finished / "data/lang_phone", "--config", *layers,
-            "--set", "role=test", f"job={job}", "num_jobs=2", "num_paths=20",
-        )  # fmt: skip
+            finished,
+            tmp_path / f"nbest_test/{job}.jsonl",
+            f"--in-lang {finished}/data/lang_phone --config",
+            *layers,
+            f"--set role=test job={job} num_jobs=2 num_paths=20",
+        )
     lists = read_nbest(tmp_path / "nbest_test")
     check_nbest_complete(lists, finished / "data/manifests/cuts_test.jsonl.gz")
     words = {line.split()[0] for _, line in read_lines(finished / "data/graph_phone/words.txt")}
@@ -61,11 +55,8 @@ def test_lists_of_the_tiny_corpus(
     assert max(len(one.hyps) for one in lists.lists) == 20
     for one in lists.lists:
         told = first_pass[one.id]
-        assert (one.part, one.speaker, tuple(one.ref.split())) == (
-            told.part,
-            told.speaker,
-            told.ref,
-        )
+        reference = (one.part, one.speaker, tuple(one.ref.split()))
+        assert reference == (told.part, told.speaker, told.ref)
         assert tuple(one.hyps[0].words.split()) == told.hyp(weights)
         totals = [
             hyp.am_score
@@ -83,16 +74,13 @@ def test_lists_of_the_tiny_corpus(
 @pytest.mark.k2
 @pytest.mark.recipe
 def test_limits_are_told_and_nothing_is_dropped(
-    monkeypatch: pytest.MonkeyPatch,
-    finished: Path,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    finished: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Few states of the deterministic acceptor, and a beam that loses utterances."""
     layers = [section(name) for name in ("decode", "nbest")]
     settings = ["--config", *layers, "--set", "role=test", "max_states=15"]
     with caplog.at_level(logging.INFO):
-        make(monkeypatch, finished, tmp_path / "nbest_test/1.jsonl", *settings)
+        make(finished, tmp_path / "nbest_test/1.jsonl", *settings)
     lists = read_nbest(tmp_path / "nbest_test")
     assert all(1 <= len(one.hyps) < 100 for one in lists.lists)
     assert all(hyp.times is None for one in lists.lists for hyp in one.hyps)
@@ -101,7 +89,7 @@ def test_limits_are_told_and_nothing_is_dropped(
     caplog.clear()
     lossy = ["search_beam=0.1", "min_active_states=0", "max_active_states=1"]
     with caplog.at_level(logging.INFO):
-        make(monkeypatch, finished, tmp_path / "nbest_lossy/1.jsonl", *settings, *lossy)
+        make(finished, tmp_path / "nbest_lossy/1.jsonl", *settings, *lossy)
     lists = read_nbest(tmp_path / "nbest_lossy")
     check_nbest_complete(lists, finished / "data/manifests/cuts_test.jsonl.gz")
     lost = [one for one in lists.lists if one.no_path]
@@ -113,35 +101,26 @@ def test_limits_are_told_and_nothing_is_dropped(
 
 @pytest.mark.k2
 @pytest.mark.recipe
-def test_what_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-    copied: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_refused(copied: Path, tmp_path: Path) -> None:
     layers = [section(name) for name in ("decode", "nbest")]
     lang = copied / "data/lang_phone"
 
-    def refused(*more: object) -> str:
-        with pytest.raises(SystemExit) as exit_code:
-            make(monkeypatch, copied, tmp_path / "out.jsonl", "--config", *layers, *more)
-        assert exit_code.value.code == 2
+    def refuse(message: str, *more: object) -> None:
+        with refused(message):
+            make(copied, tmp_path / "out.jsonl", "--config", *layers, *more)
         assert not (tmp_path / "out.jsonl").exists()
-        return capsys.readouterr().err
 
-    assert "num_paths must be at least 1, got 0" in refused("--set", "num_paths=0")
-    assert "first_beam must be above 0" in refused("--set", "first_beam=0")
+    refuse("num_paths must be at least 1, got 0", "--set num_paths=0")
+    refuse("first_beam must be above 0", "--set first_beam=0")
     # The same words, but other pronunciations than those of the graph.
     lines = [line for _, line in read_lines(lang / "lexicon.txt")]
     sounds = [line.partition(" ")[2] for line in lines]
     turned = [f"{line.split()[0]} {sound}\n" for line, sound in zip(lines, sounds[1:] + sounds[:1])]
     write_text(lang / "lexicon.txt", "".join(turned))
-    assert "pronunciations that spell the path of" in refused(
-        "--in-lang", lang, "--set", "role=test"
-    )
+    refuse("pronunciations that spell the path of", f"--in-lang {lang} --set role=test")
     words = (lang / "words.txt").read_text().replace("#0", "zzz").splitlines()
     write_text(lang / "words.txt", "\n".join([*words, f"#0 {len(words)}"]) + "\n")
-    assert "expected the words of" in refused("--in-lang", lang, "--set", "role=test")
+    refuse("expected the words of", f"--in-lang {lang} --set role=test")
 
 
 LISTS = [
@@ -156,41 +135,26 @@ LISTS = [
 @pytest.fixture
 def cuts(tmp_path: Path) -> Path:
     path = tmp_path / "cuts_test.jsonl.gz"
-    write_jsonl(
-        path,
-        [
-            {
-                "id": one.id,
-                "custom": {"part": "test"},
-                "supervisions": [{"speaker": one.speaker, "text": one.ref}],
-            }
-            for one in LISTS
-        ],
-    )
+    cuts = []
+    for nbest in LISTS:
+        supervision = {"speaker": nbest.speaker, "text": nbest.ref}
+        cuts.append({"id": nbest.id, "custom": {"part": "test"}, "supervisions": [supervision]})
+    write_jsonl(path, cuts)
     return path
 
 
-def test_out_and_in_again(monkeypatch: pytest.MonkeyPatch, cuts: Path, tmp_path: Path) -> None:
+def test_out_and_in_again(cuts: Path, tmp_path: Path) -> None:
     write_nbest(tmp_path / "nbest_test/1.jsonl", LISTS)
     outputs = {name: tmp_path / name for name in ("kaldi", "ctm", "trn")}
     call(
-        monkeypatch, "export", "--in-nbest", tmp_path / "nbest_test", "--out-kaldi", outputs["kaldi"],
-        "--out-ctm", outputs["ctm"], "--out-trn", outputs["trn"], "--out-ref-trn", tmp_path / "ref",
-    )  # fmt: skip
+        f"export --in-nbest {tmp_path}/nbest_test --out-kaldi {outputs['kaldi']}"
+        f" --out-ctm {outputs['ctm']} --out-trn {outputs['trn']} --out-ref-trn {tmp_path}/ref"
+    )
     assert (tmp_path / "ref").read_text() == "one two (a)\nthree (b)\n"
     back = {}
     for name, path in outputs.items():
         out = tmp_path / f"back_{name}" / "1.jsonl"
-        call(
-            monkeypatch,
-            "import_external",
-            f"--raw-{name}",
-            path,
-            "--in-cuts",
-            cuts,
-            "--out-nbest",
-            out,
-        )
+        call(f"import_external --raw-{name} {path} --in-cuts {cuts} --out-nbest {out}")
         back[name] = read_nbest(out.parent).lists
         assert [(one.id, one.part, one.speaker, one.ref) for one in back[name]] == [
             (one.id, one.part, one.speaker, one.ref) for one in LISTS
@@ -204,17 +168,3 @@ def test_out_and_in_again(monkeypatch: pytest.MonkeyPatch, cuts: Path, tmp_path:
     assert back["ctm"][0].hyps[0].confidences == (0.5, 1.0)
     assert back["ctm"][0].hyps[0].times == ((0.0, 0.5), (0.5, 1.0))
     assert math.copysign(1.0, back["trn"][0].hyps[0].am_score) == 1.0
-
-
-def test_a_format_must_be_chosen(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for verb, arguments in [
-        ("export", ["--in-nbest", tmp_path]),
-        ("import_external", ["--out-nbest", tmp_path / "x"]),
-        ("import_external", ["--out-nbest", tmp_path / "x", "--raw-trn", "a", "--raw-ctm", "b"]),
-    ]:
-        with pytest.raises(SystemExit) as exit_code:
-            call(monkeypatch, verb, *arguments)
-        assert exit_code.value.code == 2
-        assert "way out" in capsys.readouterr().err

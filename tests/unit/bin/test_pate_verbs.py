@@ -18,7 +18,7 @@ from privasr_k2.privacy.pate.gnmax import confident_gnmax_epsilon, gnmax_epsilon
 from privasr_k2.privacy.pate.lnmax import lnmax_epsilon
 from tests.support.conf import section
 from tests.support.small_pate import made_votes, pool, save_teachers, write_lists, write_shards_file
-from tests.support.verbs import call
+from tests.support.verbs import call, refused
 
 pytest.importorskip("lhotse")
 
@@ -32,93 +32,46 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def cast(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, *more: object, job: int = 1, lists: bool = True
-) -> None:
-    given = (
-        "--in-private-teachers",
-        folder / "teachers",
-        "--in-shards",
-        folder / "shards",
-        "--in-feats",
-        folder / "feats",
-    )
+def cast(folder: Path, *more: object, job: int = 1, lists: bool = True) -> None:
     nbest = ("--in-public-nbest", folder / "nbest") if lists else ()
-    out = (
-        "--in-lang",
-        folder / "lang",
-        *nbest,
-        "--out-votes",
-        folder / "votes" / f"{job}.safetensors",
-    )
     call(
-        monkeypatch,
-        "cast_votes",
-        *given,
-        *out,
-        "--config",
-        section("votes"),
-        "--set",
-        f"job={job}",
+        f"cast_votes --in-private-teachers {folder}/teachers --in-shards {folder}/shards"
+        f" --in-feats {folder}/feats --in-lang {folder}/lang",
+        *nbest,
+        f"--out-votes {folder}/votes/{job}.safetensors --config {section('votes')}",
+        f"--set job={job}",
         *more,
     )
 
 
 def aggregate(
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    name: str,
-    *more: object,
-    release: bool = True,
-    flags: tuple = (),
+    folder: Path, name: str, *more: object, release: bool = True, flags: tuple = ()
 ) -> None:
     given = (
-        "--in-private-votes",
-        folder / "votes",
-        "--in-lang",
-        folder / "lang",
-        "--in-public-nbest",
-        folder / "nbest",
+        f"--in-private-votes {folder}/votes --in-lang {folder}/lang"
+        f" --in-public-nbest {folder}/nbest"
     )
-    privacy = (
-        ("--out-privacy", folder / f"{name}.json", "--ledger", folder / "ledger.json")
-        if release
-        else ()
-    )
-    out = ("--out-dir", folder / name, *privacy, *flags, "--config", section("pate"))
-    call(
-        monkeypatch,
-        "aggregate_votes",
-        *given,
-        *out,
-        "--set",
-        "data=tiny/train",
-        "delta=1e-3",
-        *more,
-    )
+    if release:
+        flags = (f"--out-privacy {folder}/{name}.json --ledger {folder}/ledger.json", *flags)
+    settings = f"--out-dir {folder}/{name} --config {section('pate')} --set data=tiny/train"
+    call(f"aggregate_votes {given}", *flags, settings, "delta=1e-3", *more)
 
 
 def test_from_shards_to_labels(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = (
-        "--in-private-feats",
-        folder / "feats",
-        "--in-public-dev",
-        folder / "feats",
-        "--out-dir",
-        folder / "dealt",
-    )
-    call(monkeypatch, "make_shards", *given, "--config", section("shards"), "--set", "teachers=3")
+        f"--in-private-feats {folder}/feats --in-public-dev {folder}/feats --out-dir {folder}/dealt"
+    ).split()
+    call("make_shards", *given, "--config", section("shards"), "--set", "teachers=3")
     assert read_json(folder / "dealt" / "shards.json")["teachers"] == 3
     for job in (1, 2):
-        cast(monkeypatch, folder, "num_jobs=2", job=job)
+        cast(folder, "num_jobs=2", job=job)
     caplog.set_level("INFO")
-    with (
-        monkeypatch.context() as earlier
-    ):  # as 075ac45 entered it: it is read below, not spent again
+    # As 075ac45 entered it: it is read below, not spent again.
+    with monkeypatch.context() as earlier:
         earlier.setattr("privasr_k2.privacy.release.SCHEME", "")
-        aggregate(monkeypatch, folder, "labels", "max_answers=5")
+        aggregate(folder, "labels", "max_answers=5")
     assert "plan: at most 5 votes on 5 of 11 utterances" in caplog.text
     assert "as published, NO GUARANTEE" in caplog.text and "for each speaker of 12" in caplog.text
     labels = read_labels(folder / "labels" / "labels.jsonl")
@@ -128,17 +81,15 @@ def test_from_shards_to_labels(
     [entry] = Ledger(folder / "labels.json").entries()
     assert entry.spending.unit == "speaker" and entry.spending.units == 12
     before = (folder / "labels" / "labels.jsonl").read_text()
-    aggregate(monkeypatch, folder, "labels", "max_answers=5")
+    aggregate(folder, "labels", "max_answers=5")
     assert (folder / "labels" / "labels.jsonl").read_text() == before
     assert len(Ledger(folder / "ledger.json").entries()) == 1
-    aggregate(monkeypatch, folder, "clean", "epsilon=.inf", release=False)
+    aggregate(folder, "clean", "epsilon=.inf", release=False)
     assert len(read_labels(folder / "clean" / "labels.jsonl")) == 11
     assert "NO GUARANTEE; what is made of these labels" in caplog.text
     assert len(Ledger(folder / "ledger.json").entries()) == 1
     report = folder / "agreement.json"
-    call(
-        monkeypatch, "vote_costs", "--in-private-votes", folder / "votes", "--out-agreement", report
-    )
+    call(f"vote_costs --in-private-votes {folder}/votes --out-agreement {report}")
     assert read_json(report)["queries"] == 11 and read_json(report)["for_release"] is False
 
 
@@ -153,17 +104,12 @@ def test_costs_of_these_votes(
     if mechanism == "confident_gnmax":  # which does not answer frames
         monkeypatch.setattr("privasr_k2.pate.aggregate.FRAME", "none of these")
         monkeypatch.setattr("privasr_k2.pate.aggregate.UTTERANCE", "none of these")
-    aggregate(monkeypatch, folder, "labels", *settings)
+    aggregate(folder, "labels", *settings)
     costs = folder / "costs.json"
     given = (
-        "--in-private-votes",
-        folder / "votes",
-        "--in-labels",
-        folder / "labels",
-        "--out-costs",
-        costs,
+        f"--in-private-votes {folder}/votes --in-labels {folder}/labels --out-costs {costs}".split()
     )
-    call(monkeypatch, "vote_costs", *given)
+    call("vote_costs", *given)
     found, about = read_json(costs), read_json(folder / "labels" / "labels.json")
     assert found["for_release"] is False and found["delta"] == about["epsilon"]["delta"]
     assert found["epsilon_for_any_votes"] == about["epsilon"]["value"]
@@ -180,103 +126,58 @@ def test_costs_of_these_votes(
     assert found["epsilon"] <= found["epsilon_for_any_votes"] * 1.05
 
 
-def test_costs_of_other_votes_are_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cast(monkeypatch, folder)
-    aggregate(monkeypatch, folder, "labels", "max_answers=5")
-    aggregate(monkeypatch, folder, "clean", "epsilon=.inf", release=False)
+def test_costs_of_other_votes_are_refused(folder: Path) -> None:
+    cast(folder)
+    aggregate(folder, "labels", "max_answers=5")
+    aggregate(folder, "clean", "epsilon=.inf", release=False)
     votes, _ = made_votes([[9, 1]])
     write_votes(folder / "other" / "1.safetensors", votes)
     for flags, text in (
         ((folder / "other", folder / "labels"), "those that were answered"),
         ((folder / "votes", folder / "clean"), "labels with a claim"),
     ):
-        given = (
-            "--in-private-votes",
-            flags[0],
-            "--in-labels",
-            flags[1],
-            "--out-costs",
-            folder / "c.json",
-        )
-        with pytest.raises(SystemExit, match="2"):
-            call(monkeypatch, "vote_costs", *given)
-        assert text in capsys.readouterr().err
+        with refused(text):
+            call(
+                f"vote_costs --in-private-votes {flags[0]} --in-labels {flags[1]}"
+                f" --out-costs {folder}/c.json"
+            )
 
 
-def vote_tokens(
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    name: str,
-    *settings: str,
-    public: str | None = None,
-) -> None:
+def vote_tokens(folder: Path, name: str, *settings: str, public: str | None = None) -> None:
     """Thirty answers at most, about three utterances."""
-    flags = {
-        "private-teachers": folder / "teachers",
-        "shards": folder / "shards",
-        "feats": folder / "feats",
-    }
+    flags = [
+        f"--in-private-teachers {folder}/teachers --in-shards {folder}/shards"
+        f" --in-feats {folder}/feats --out-dir {folder}/{name} --out-privacy {folder}/{name}.json"
+        f" --ledger {folder}/ledger.json --config {section('pate')} {section('vote_tokens')}"
+    ]
     if public is not None:
-        flags["public-model"] = folder / public
-    given = [part for flag, path in flags.items() for part in (f"--in-{flag}", path)]
-    out = ("--out-dir", folder / name, "--out-privacy", folder / f"{name}.json")
-    conf = (
-        "--config",
-        section("pate"),
-        section("vote_tokens"),
-        "--set",
-        "data=tiny/train",
-        "noise=0.3",
-    )
-    asked = ("epsilon=1e5", "delta=1e-3", "utterances=3", "max_answers=30")
-    ledger = ("--ledger", folder / "ledger.json")
-    call(monkeypatch, "vote_tokens", *given, *out, *ledger, *conf, *asked, *settings)
+        flags += ["--in-public-model", folder / public]
+    asked = "--set data=tiny/train noise=0.3 epsilon=1e5 delta=1e-3 utterances=3 max_answers=30"
+    call("vote_tokens", *flags, asked, *settings)
 
 
-def test_posteriors_and_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cast(monkeypatch, folder, "of=posteriors", "weights=[0.4,0.2,0.2,0.2]")
-    aggregate(
-        monkeypatch, folder, "labels", "mechanism=gaussian_posteriors", "noise=0.3", "epsilon=1e4"
-    )
+def test_posteriors_and_tokens(folder: Path) -> None:
+    cast(folder, "of=posteriors", "weights=[0.4,0.2,0.2,0.2]")
+    aggregate(folder, "labels", "mechanism=gaussian_posteriors", "noise=0.3", "epsilon=1e4")
     assert len(read_labels(folder / "labels" / "labels.jsonl")) == 11
-    vote_tokens(monkeypatch, folder, "tokens")
+    vote_tokens(folder, "tokens")
     about = read_json(folder / "tokens" / "labels.json")
-    assert (
-        about["vote"] == "token"
-        and about["utterances_asked"] == 3
-        and about["votes_answered"] <= 30
-    )
+    assert about["vote"] == "token"
+    assert about["utterances_asked"] == 3
+    assert about["votes_answered"] <= 30
     assert len(Ledger(folder / "ledger.json").entries()) == 2
-    vote_tokens(monkeypatch, folder, "sure", "public_threshold=0.4", "top_k=3", public="teachers/1")
+    vote_tokens(folder, "sure", "public_threshold=0.4", "top_k=3", public="teachers/1")
     assert read_json(folder / "sure" / "labels.json")["votes_answered"] < about["votes_answered"]
     assert len(Ledger(folder / "ledger.json").entries()) == 3
 
 
-def test_the_plan_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = (
-        "--out-plan",
-        tmp_path / "plan.json",
-        "--config",
-        section("vote_plan"),
-        "--set",
-        "classes=500",
+def test_the_plan_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(
+        f"privacy_plan --kind queries --out-plan {tmp_path}/plan.json"
+        f" --config {section('vote_plan')} --set classes=500"
     )
-    call(monkeypatch, "privacy_plan", "--kind", "queries", *out)
-    assert (
-        "13 votes" in capsys.readouterr().out
-        and read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
-    )
-
-
-def refused(
-    capsys: pytest.CaptureFixture[str], text: str, error: pytest.ExceptionInfo[SystemExit]
-) -> None:
-    assert error.value.code == 2
-    assert text in capsys.readouterr().err
+    assert "13 votes" in capsys.readouterr().out
+    assert read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
 
 
 @pytest.mark.parametrize(
@@ -293,76 +194,49 @@ def refused(
         (("delta=0.5",), "1/units"),
     ],
 )
-def test_what_cannot_be_released_is_refused(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    more: tuple,
-    text: str,
-) -> None:
-    cast(monkeypatch, folder)
-    with pytest.raises(SystemExit) as error:
-        aggregate(monkeypatch, folder, "labels", *more)
-    refused(capsys, text, error)
+def test_what_cannot_be_released_is_refused(folder: Path, more: tuple, text: str) -> None:
+    cast(folder)
+    with refused(text):
+        aggregate(folder, "labels", *more)
     assert not (folder / "labels").exists() and not (folder / "ledger.json").exists()
 
 
-def test_the_budget_of_the_ledger_holds(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cast(monkeypatch, folder)
-    with pytest.raises(SystemExit) as error:
-        aggregate(monkeypatch, folder, "labels", "max_answers=5", flags=("--max-epsilon", 5))
-    refused(capsys, "--max-epsilon", error)
+def test_the_budget_of_the_ledger_holds(folder: Path) -> None:
+    cast(folder)
+    with refused("--max-epsilon"):
+        aggregate(folder, "labels", "max_answers=5", flags=("--max-epsilon", 5))
     for name, more, release in (("a", ("epsilon=.inf",), True), ("b", (), False)):
-        with pytest.raises(SystemExit) as error:
-            aggregate(monkeypatch, folder, name, *more, release=release)
-        refused(capsys, "out-privacy", error)
+        with refused("out-privacy"):
+            aggregate(folder, name, *more, release=release)
 
 
-def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as error:
-        cast(monkeypatch, folder, lists=False)
-    refused(capsys, "--in-public-nbest", error)
-    with pytest.raises(SystemExit) as error:
-        cast(monkeypatch, folder, "of=posteriors", "weights=[0.5,0.4]")
-    refused(capsys, "sum to 1", error)
-    with pytest.raises(SystemExit) as error:
-        cast(monkeypatch, folder, "vote=frame")
-    refused(capsys, "outputs of CTC", error)
+def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(folder: Path) -> None:
+    with refused("--in-public-nbest"):
+        cast(folder, lists=False)
+    with refused("sum to 1"):
+        cast(folder, "of=posteriors", "weights=[0.5,0.4]")
+    with refused("outputs of CTC"):
+        cast(folder, "vote=frame")
     # A list that a teacher proposed.
     write_text(folder / ".stages" / "lock", "")
-    for number, command, output in (
-        (1, ["make_shards", "--in-private-feats", "feats", "--out-dir", "shards"], "shards"),
-        (2, ["train_am", "--in-feats", "shards/shard_1", "--out-dir", "teachers/1"], "teachers/1"),
+    for number, (command, output) in enumerate(
         (
-            3,
-            ["decode", "--in-model", "teachers/1", "--out-nbest", "nbest/1.jsonl"],
-            "nbest/1.jsonl",
+            ("make_shards --in-private-feats feats --out-dir shards", "shards"),
+            ("train_am --in-feats shards/shard_1 --out-dir teachers/1", "teachers/1"),
+            ("decode --in-model teachers/1 --out-nbest nbest/1.jsonl", "nbest/1.jsonl"),
         ),
+        start=1,
     ):
-        stamp = {
-            "number": number,
-            "title": "",
-            "fingerprint": "f",
-            "command": command,
-            "outputs": {output: "0"},
-        }
-        write_json(folder / ".stages" / f"{number}.json", stamp)
-    with pytest.raises(SystemExit) as error:
-        cast(monkeypatch, folder)
-    refused(capsys, "a public model, or lists of one", error)
-    with pytest.raises(SystemExit) as error:
-        vote_tokens(monkeypatch, folder, "tokens", "public_threshold=0.6", public="teachers/1")
-    refused(capsys, "a public model, or lists of one", error)
-    with pytest.raises(SystemExit) as error:
-        vote_tokens(monkeypatch, folder, "tokens", "public_threshold=0.6")
-    refused(capsys, "--in-public-model", error)
+        stamp = {"number": number, "title": "", "fingerprint": "f", "outputs": {output: "0"}}
+        write_json(folder / f".stages/{number}.json", {**stamp, "command": command.split()})
+    with refused("a public model, or lists of one"):
+        cast(folder)
+    with refused("a public model, or lists of one"):
+        vote_tokens(folder, "tokens", "public_threshold=0.6", public="teachers/1")
+    with refused("--in-public-model"):
+        vote_tokens(folder, "tokens", "public_threshold=0.6")
     feats = ("--in-private-feats", folder / "feats", "--in-public-dev", folder / "feats")
     conf = ("--config", section("shards"), "--set", "teachers=7")
-    with pytest.raises(SystemExit) as error:
-        call(monkeypatch, "make_shards", *feats, "--out-dir", folder / "dealt", *conf)
-    refused(capsys, "7 units or more", error)
+    with refused("7 units or more"):
+        call("make_shards", *feats, "--out-dir", folder / "dealt", *conf)
     assert not (folder / "votes").exists() and not (folder / "dealt").exists()

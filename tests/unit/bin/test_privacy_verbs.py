@@ -4,69 +4,42 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
-import sys
 
 import pytest
 
 from privasr_k2.privacy import events, release
 from tests.support.made_spending import COUNTS
+from tests.support.verbs import run
 
 PLAN = ("--unit", "speaker", "--units", "74", "--rate", "0.1", "--delta", "1e-5")
 
 
-def call(verb, *arguments, code=0):
-    """Both outputs of a verb."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"privasr_k2.bin.{verb}", *arguments], capture_output=True, text=True
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
-
-
 def test_the_command_of_the_documents(tmp_path):
     out = tmp_path / "plan.json"
-    text = call("privacy_plan", *PLAN, "--rounds", "100", "--noise", "1.0", "--out-plan", str(out))
+    text = run("privacy_plan", *PLAN, "--rounds", "100", "--noise", "1.0", "--out-plan", str(out))
     assert "epsilon (RDP) 7.90" in text and "epsilon (PLD) 7.05" in text
     assert json.loads(out.read_text())["epsilon_pld"] == pytest.approx(7.05, abs=0.01)
-    assert "for epsilon 3, noise 1.67" in call(
-        "privacy_plan", *PLAN, "--rounds", "100", "--epsilon", "3"
-    )
+    assert "for epsilon 3, noise 1.67" in run("privacy_plan", *PLAN, "--rounds 100 --epsilon 3")
 
 
 def test_values_by_set_are_those_of_a_recipe():
-    by_flags = call("privacy_plan", *PLAN, "--rounds", "100", "--noise", "1.0")
+    by_flags = run("privacy_plan", *PLAN, "--rounds", "100", "--noise", "1.0")
     values = ("unit=speaker", "units=74", "rate=0.1", "delta=1e-5", "rounds=100", "noise=1.0")
-    assert call("privacy_plan", "--set", *values) == by_flags
+    assert run("privacy_plan", "--set", *values) == by_flags
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((*PLAN, "--rounds", "100", "--noise", "1.0", "--max-epsilon", "5"), "max_epsilon"),
-        (
-            (
-                "--unit",
-                "speaker",
-                "--units",
-                "74",
-                "--delta",
-                "0.1",
-                "--rounds",
-                "1",
-                "--noise",
-                "1",
-            ),
-            "1/units",
-        ),
+        (("--unit speaker --units 74 --delta 0.1 --rounds 1 --noise 1",), "1/units"),
         (("--units", "74", "--delta", "1e-5"), "--unit"),
         ((*PLAN, "--noise", "strong", "--rounds", "1"), "noise"),
         ((*PLAN, "--cohorts", "3"), "--cohorts"),
     ],
 )
 def test_bad_plans_end_with_code_2(arguments, message):
-    assert message in call("privacy_plan", *arguments, code=2)
+    assert message in run("privacy_plan", *arguments, code=2)
 
 
 @pytest.mark.parametrize(
@@ -78,26 +51,17 @@ def test_bad_plans_end_with_code_2(arguments, message):
     ],
 )
 def test_bad_reports_end_with_code_2(arguments, message):
-    assert message in call("privacy_report", *arguments, code=2)
+    assert message in run("privacy_report", *arguments, code=2)
 
 
 def test_a_report_on_one_release_counts_what_bares_the_same_people(tmp_path):
     ledger = tmp_path / "privacy" / "ledger.json"
     bare = dataclasses.replace(COUNTS, data="mini/train and mini/adapt", event=events.unprotected())
     for name, spending in (("counts", COUNTS), ("text", bare)):
+        beside = tmp_path / name / "privacy.json"
         with release.begin(
-            ledger,
-            beside=tmp_path / name / "privacy.json",
-            spending=spending,
-            fingerprint=name,
-            max_epsilon=None,
-        ) as made:
-            made.finish()
-    said = call(
-        "privacy_report",
-        "--in-path",
-        str(tmp_path / "counts/privacy.json"),
-        "--ledger",
-        str(ledger),
-    )
+            ledger, beside=beside, spending=spending, fingerprint=name, max_epsilon=None
+        ) as begun:
+            begun.finish()
+    said = run(f"privacy_report --in-path {tmp_path}/counts/privacy.json --ledger {ledger}")
     assert "mini/train: epsilon infinite" in said and "mini/adapt: epsilon" not in said

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,29 +10,16 @@ import pytest
 
 from privasr_k2.decoding.lm_scores import read_lm_scores, sentences_of, write_lm_scores
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import write_json, write_jsonl
+from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 from tests.support.conf import section
+from tests.support.verbs import run
 
 GRID = ("interpolation=linear", "lm_weights=[0.0,1.0]", "insertion_penalties=[0.0]", "steps=2")
 
 
-def call(verb: str, *arguments: object, code: int = 0) -> str:
-    """Both outputs of a verb."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"privasr_k2.bin.{verb}", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
-
-
 def nbest(folder: Path) -> Path:
-    """Three utterances: the first pass is wrong in one, right in the next, and lost in the
-    third.
-    """
+    """Three utterances: the first pass is wrong in one, right in one, and lost in one."""
 
     def hyps(*words: str) -> tuple[Hypothesis, ...]:
         return tuple(Hypothesis(n + 1, w, -float(n), {"graph": -1.0}) for n, w in enumerate(words))
@@ -69,23 +53,24 @@ def dev(tmp_path: Path) -> Path:
 
 def test_chosen_on_dev_and_applied(dev: Path) -> None:
     both = (dev / "good.safetensors", dev / "bad.safetensors")
-    call(
-        *("tune_weights", "--in-nbest", dev / "nbest_dev", "--in-scores", *both),
-        *("--out-weights", dev / "rescoring.json", "--set", *GRID),
+    run(
+        f"tune_weights --in-nbest {dev}/nbest_dev --in-scores",
+        *both,
+        f"--out-weights {dev}/rescoring.json --set",
+        *GRID,
     )
-    chosen = json.loads((dev / "rescoring.json").read_text())
+    chosen = read_json(dev / "rescoring.json")
     # The two words of the utterance without a path are lost at every point.
     assert (chosen["errors"], chosen["lm_weight"], chosen["ref_words"]) == (2, 1.0, 5)
-    assert (
-        len(chosen["grid"]) == 6 and chosen["lms"] == ["good", "bad"] and chosen["lambdas"][0] > 0
+    assert len(chosen["grid"]) == 6
+    assert chosen["lms"] == ["good", "bad"]
+    assert chosen["lambdas"][0] > 0
+    run(
+        f"select_nbest --in-nbest {dev}/nbest_dev --in-scores",
+        *both,
+        f"--in-weights {dev}/rescoring.json --out-hyps {dev}/sys/decode_dev/1.jsonl",
     )
-    call(
-        *("select_nbest", "--in-nbest", dev / "nbest_dev", "--in-scores", *both),
-        *("--in-weights", dev / "rescoring.json", "--out-hyps", dev / "sys/decode_dev/1.jsonl"),
-    )
-    records = [
-        json.loads(line) for line in (dev / "sys/decode_dev/1.jsonl").read_text().splitlines()
-    ]
+    records = list(read_jsonl(dev / "sys/decode_dev/1.jsonl"))
     assert [r["hyps"][0]["words"] for r in records] == ["call ann", "stop", ""]
     assert [r["no_path"] for r in records] == [False, False, True]
 
@@ -101,80 +86,68 @@ def arpa(path: Path, *words: str) -> Path:
 
 def test_words_that_the_lm_does_not_know_are_named(dev: Path) -> None:
     given = (
-        *("lm_scores", "--in-nbest", dev / "nbest_dev", "--out-scores", dev / "new.safetensors"),
-        *("--config", section("lm_scores")),
+        f"lm_scores --in-nbest {dev}/nbest_dev --out-scores {dev}/new.safetensors"
+        f" --config {section('lm_scores')}"
     )
-    shown = call(*given, "--in-lm", arpa(dev / "open.arpa", "call", "ann", "and", "stop", "<unk>"))
+    shown = run(given, "--in-lm", arpa(dev / "open.arpa", "call", "ann", "and", "stop", "<unk>"))
     assert "2 of 8 words of the hypotheses" in shown
-    assert read_lm_scores([dev / "new.safetensors"], read_nbest(dev / "nbest_dev"))[
-        "open"
-    ].shape == (13,)
-    foreign = call(*given, "--in-lm", arpa(dev / "foreign.arpa", "call", "<unk>"), code=2)
+    scored = read_lm_scores([dev / "new.safetensors"], read_nbest(dev / "nbest_dev"))
+    assert scored["open"].shape == (13,)
+    foreign = run(given, "--in-lm", arpa(dev / "foreign.arpa", "call", "<unk>"), code=2)
     assert "1.jsonl:1 (u1, hypothesis 1): expected the words of" in foreign
     closed = arpa(dev / "closed.arpa", "call", "ann", "and", "stop")
-    shown = call(*given, "--in-lm", closed, code=2)
-    assert re.search(
-        r"1.jsonl:1 .u1, hypothesis 3.: expected the words of .*closed.arpa, found 2 others.*coal"
-        r" shop",
-        shown,
-    )
+    shown = run(given, "--in-lm", closed, code=2)
+    place = "1.jsonl:1 .u1, hypothesis 3.: expected the words of .*closed.arpa"
+    assert re.search(f"{place}, found 2 others.*coal shop", shown)
 
 
 def test_lists_that_lack_an_utterance_are_refused(dev: Path) -> None:
     manifests = dev / "manifests"
     cuts = [{"id": name, "type": "MonoCut"} for name in ("u1", "u2", "u3", "u4")]
     write_jsonl(manifests / "cuts_dev.jsonl.gz", cuts)
-    write_json(
-        manifests / "corpus.json",
-        {"name": "x", "synthetic": False, "scored_units": {"ann": "", "and": ""}},
-    )
+    about = {"name": "x", "synthetic": False, "scored_units": {"ann": "", "and": ""}}
+    write_json(manifests / "corpus.json", about)
     common = ("--in-nbest", dev / "nbest_dev", "--in-manifests", manifests)
     tune = (
-        *("tune_weights", *common, "--in-scores", dev / "good.safetensors"),
-        *("--out-weights", dev / "r.json", "--set", *GRID),
+        "tune_weights",
+        *common,
+        f"--in-scores {dev}/good.safetensors --out-weights {dev}/r.json --set",
+        *GRID,
     )
-    assert "1 of 4 missing: u4" in call(*tune, code=2)
-    assert "1 of 4 missing: u4" in call(
-        "select_nbest", *common, "--out-hyps", dev / "o/1.jsonl", code=2
+    assert "1 of 4 missing: u4" in run(*tune, code=2)
+    assert "1 of 4 missing: u4" in run(
+        "select_nbest", *common, f"--out-hyps {dev}/o/1.jsonl", code=2
     )
     write_jsonl(manifests / "cuts_dev.jsonl.gz", cuts[:3])
-    call(*tune)
-    chosen = json.loads((dev / "r.json").read_text())
+    run(*tune)
+    chosen = read_json(dev / "r.json")
     assert (chosen["errors"], chosen["ref_words"]) == (2, 4)  # "ann" and "and" are not scored
 
 
 def test_scores_of_lms_travel_in_kaldis_archives(dev: Path) -> None:
     scored = ("--in-scores", dev / "good.safetensors", dev / "bad.safetensors")
-    call("export", "--in-nbest", dev / "nbest_dev", *scored, "--out-kaldi", dev / "kaldi")
+    run("export", "--in-nbest", dev / "nbest_dev", *scored, "--out-kaldi", dev / "kaldi")
     costs = dict(line.split() for line in (dev / "kaldi/lm_cost.good").read_text().splitlines())
     # "call and", "call ann", ...: 3 a word, 0.1 for what it likes and for the end.
     assert {key: round(float(cost), 3) for key, cost in costs.items()} == {
         "u1-1": 6.1, "u1-2": 3.2, "u1-3": 3.2, "u2-1": 3.1, "u2-2": 3.1,
     }  # fmt: skip
-    assert (dev / "kaldi/lm_cost").read_text().count("\n") == 5 and (
-        dev / "kaldi/lm_cost.bad"
-    ).is_file()
+    assert (dev / "kaldi/lm_cost").read_text().count("\n") == 5
+    assert (dev / "kaldi/lm_cost.bad").is_file()
 
 
 def test_the_oracle_needs_no_scores(dev: Path) -> None:
-    call(
-        "select_nbest",
-        "--in-nbest",
-        dev / "nbest_dev",
-        "--out-hyps",
-        dev / "oracle/decode_dev/1.jsonl",
-    )
-    records = [
-        json.loads(line) for line in (dev / "oracle/decode_dev/1.jsonl").read_text().splitlines()
-    ]
+    run(f"select_nbest --in-nbest {dev}/nbest_dev --out-hyps {dev}/oracle/decode_dev/1.jsonl")
+    records = list(read_jsonl(dev / "oracle/decode_dev/1.jsonl"))
     assert [r["hyps"][0]["words"] for r in records] == ["call ann", "stop", ""]
 
 
 def test_nothing_is_tuned_on_test(dev: Path) -> None:
     folder = nbest(dev / "nbest_test")
-    text = call(
-        *("tune_weights", "--in-nbest", folder, "--in-scores", dev / "good.safetensors"),
-        *("--out-weights", dev / "w.json", "--set", *GRID),
+    text = run(
+        f"tune_weights --in-nbest {folder} --in-scores {dev}/good.safetensors"
+        f" --out-weights {dev}/w.json --set",
+        *GRID,
         code=2,
     )
     assert "choose on dev" in text and not (dev / "w.json").exists()
@@ -198,24 +171,16 @@ def test_scores_of_other_lists_are_refused(dev: Path) -> None:
 
 
 def test_weights_of_other_lms_are_refused(dev: Path) -> None:
-    call(
-        *("tune_weights", "--in-nbest", dev / "nbest_dev", "--in-scores", dev / "good.safetensors"),
-        *("--out-weights", dev / "rescoring.json", "--set", *GRID),
+    run(
+        f"tune_weights --in-nbest {dev}/nbest_dev --in-scores {dev}/good.safetensors"
+        f" --out-weights {dev}/rescoring.json --set",
+        *GRID,
     )
-    text = call(
-        *("select_nbest", "--in-nbest", dev / "nbest_dev", "--in-scores", dev / "bad.safetensors"),
-        *("--in-weights", dev / "rescoring.json", "--out-hyps", dev / "x.jsonl"),
+    text = run(
+        f"select_nbest --in-nbest {dev}/nbest_dev --in-scores {dev}/bad.safetensors"
+        f" --in-weights {dev}/rescoring.json --out-hyps {dev}/x.jsonl",
         code=2,
     )
     assert "scores of good" in text
-    text = call(
-        "select_nbest",
-        "--in-nbest",
-        dev / "nbest_dev",
-        "--in-weights",
-        "w",
-        "--out-hyps",
-        "x",
-        code=2,
-    )
+    text = run(f"select_nbest --in-nbest {dev}/nbest_dev --in-weights w --out-hyps x", code=2)
     assert "--in-scores with --in-weights" in text

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 
 import pytest
 
 from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
 from privasr_k2.text.tag_gold import conll_files
 from tests.support.conf import section
+from tests.support.verbs import run
 
 TAG = ("--config", str(section("tag_entities")))
 SANITIZE = ("--config", str(section("sanitize")), "--set", "data=toy/train")
@@ -21,72 +20,33 @@ CONLL = (
 )
 
 
-def call(verb, *arguments, code=0):
-    """Both outputs of a verb."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"privasr_k2.bin.{verb}", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Every file on the way."""
     folder = tmp_path_factory.mktemp("sanitize")
     write_text(folder / "a.conll", CONLL)
     gold = folder / "a.jsonl.gz"
-    call(
-        "tag_entities",
-        "--raw-conll",
-        folder / "a.conll",
-        "--out-text",
-        gold,
-        *TAG,
-        "--set",
-        "taggers=[gold]",
+    run(
+        f"tag_entities --raw-conll {folder}/a.conll --out-text {gold}", *TAG, "--set taggers=[gold]"
     )
-    call(
-        *("make_name_lists", "--in-tagged", gold, "--out-lists", folder / "lists"),
-        *("--config", section("name_lists"), "--set", "dates=false"),
+    run(
+        f"make_name_lists --in-tagged {gold} --out-lists {folder}/lists"
+        f" --config {section('name_lists')} --set dates=false"
     )
     write_text(folder / "lists/org.txt", "Acme\nBell\n")
-    call(
-        *(
-            "tag_entities",
-            "--raw-conll",
-            folder / "a.conll",
-            "--out-text",
-            folder / "found.jsonl",
-            *TAG,
-        ),
-        *(
-            "--in-public-lists",
-            folder / "lists",
-            "--set",
-            "taggers=[gazetteer]",
-            "ignore_case=false",
-        ),
+    run(
+        f"tag_entities --raw-conll {folder}/a.conll --out-text {folder}/found.jsonl",
+        *TAG,
+        f"--in-public-lists {folder}/lists --set taggers=[gazetteer] ignore_case=false",
     )
     release = ("--in-private-text", folder / "found.jsonl", "--in-public-lists", folder / "lists")
     release += ("--out-dir", folder / "out", "--out-privacy", folder / "privacy.json")
     release += ("--ledger", folder / "private/ledger.json", *SANITIZE)
-    said = call("sanitize_text", *release)
-    call(
-        *(
-            "report_entities",
-            "--in-text",
-            folder / "found.jsonl",
-            "--in-gold",
-            gold,
-            "--in-sanitized",
-            folder / "out",
-        ),
-        *("--in-privacy", folder / "privacy.json", "--in-public-lists", folder / "lists"),
-        *("--out-report", folder / "report.json"),
+    said = run("sanitize_text", *release)
+    run(
+        f"report_entities --in-text {folder}/found.jsonl --in-gold {gold}"
+        f" --in-sanitized {folder}/out --in-privacy {folder}/privacy.json"
+        f" --in-public-lists {folder}/lists --out-report {folder}/report.json"
     )
     return folder, release, said
 
@@ -110,9 +70,8 @@ def test_sanitized_text_keeps_its_form(made):
     assert made_ids == ["s000001", "s000002"]
     with gzip.open(folder / "out/class_text.txt.gz", "rt", encoding="utf-8") as file:
         assert len(file.readlines()) == 2
-    assert (
-        "toy/train: epsilon" in said and "does not cover: Mentions that the tagger missed" in said
-    )
+    assert "toy/train: epsilon" in said
+    assert "does not cover: Mentions that the tagger missed" in said
     report = read_json(folder / "report.json")
     assert report["gold"]["all"]["residual_words"] >= 0 and "no epsilon covers" in report["note"]
 
@@ -120,18 +79,14 @@ def test_sanitized_text_keeps_its_form(made):
 def test_a_rerun_that_changed_nothing_spends_nothing_and_limits_hold(made):
     folder, release, _ = made
     before = (folder / "out/text.txt.gz").read_bytes()
-    call("sanitize_text", *release)
+    run("sanitize_text", *release)
     assert (folder / "out/text.txt.gz").read_bytes() == before
     assert len(read_json(folder / "private/ledger.json")["entries"]) == 1
-    said = call("sanitize_text", *release, "keep_prob=0.3", "--max-epsilon", "1", code=2)
+    said = run("sanitize_text", *release, "keep_prob=0.3", "--max-epsilon", "1", code=2)
     assert "--max-epsilon" in said
     assert (folder / "out/text.txt.gz").read_bytes() == before
-    assert "epsilon" in call(
-        "privacy_report",
-        "--in-path",
-        folder / "privacy.json",
-        "--ledger",
-        folder / "private/ledger.json",
+    assert "epsilon" in run(
+        f"privacy_report --in-path {folder}/privacy.json --ledger {folder}/private/ledger.json"
     )
 
 
@@ -147,16 +102,12 @@ def test_a_rerun_that_changed_nothing_spends_nothing_and_limits_hold(made):
 def test_bad_settings_spend_nothing(made, tmp_path, values, message):
     folder, _, _ = made
     ledger = tmp_path / "ledger.json"
-    said = call(
-        *(
-            "sanitize_text",
-            "--in-private-text",
-            folder / "found.jsonl",
-            "--in-public-lists",
-            folder / "lists",
-        ),
-        *("--out-dir", tmp_path / "out", "--out-privacy", tmp_path / "p.json", "--ledger", ledger),
-        *(*SANITIZE, *values),
+    said = run(
+        f"sanitize_text --in-private-text {folder}/found.jsonl"
+        f" --in-public-lists {folder}/lists --out-dir {tmp_path}/out"
+        f" --out-privacy {tmp_path}/p.json --ledger {ledger}",
+        *SANITIZE,
+        *values,
         code=2,
     )
     assert message in said and not ledger.exists() and not (tmp_path / "out").exists()
@@ -168,41 +119,32 @@ def test_a_class_without_a_list_and_text_without_tags_spend_nothing(made, tmp_pa
     write_jsonl(tmp_path / "bare.jsonl", [{"id": "x", "text": "in bath"}])
     rest = ("--in-public-lists", folder / "lists", "--out-dir", tmp_path / "out", *SANITIZE)
     rest += ("--out-privacy", tmp_path / "p.json", "--ledger", tmp_path / "ledger.json")
-    said = call("sanitize_text", "--in-private-text", tmp_path / "t.jsonl", *rest, code=2)
+    said = run("sanitize_text", "--in-private-text", tmp_path / "t.jsonl", *rest, code=2)
     assert "word 2 of x" in said and "found LOC" in said and "loc.txt" in said
-    assert "bin.tag_entities" in call(
-        "sanitize_text", "--in-private-text", tmp_path / "bare.jsonl", *rest, code=2
+    assert "bin.tag_entities" in run(
+        f"sanitize_text --in-private-text {tmp_path}/bare.jsonl", *rest, code=2
     )
     text, over = tmp_path / "bare_user.jsonl", ("data=toy/train", "utterances_per_user=5")
     write_jsonl(text, [{"id": "x", "text": "in acme", "entities": [[1, 2, "ORG"]]}])
-    said = call("sanitize_text", "--in-private-text", text, *rest, "--set", *over, code=2)
+    said = run("sanitize_text", "--in-private-text", text, *rest, "--set", *over, code=2)
     assert "x: expected a user: utterances_per_user" in said
     assert not (tmp_path / "ledger.json").exists()
 
 
 def test_of_users_no_trace_is_left_and_a_limit_of_utterances_covers_them(made, tmp_path):
     folder, _, _ = made
+    shared = {"document": "d", "entities": [[1, 2, "PER"]]}
     texts = [
-        {
-            "id": f"tom-{n}",
-            "user": f"tom{n % 2}",
-            "document": "d",
-            "text": f"ask ann {n}",
-            "entities": [[1, 2, "PER"]],
-        }
+        {"id": f"tom-{n}", "user": f"tom{n % 2}", "text": f"ask ann {n}", **shared}
         for n in range(40)
     ]
     write_jsonl(tmp_path / "t.jsonl", texts)
-    said = call(
-        *(
-            "sanitize_text",
-            "--in-private-text",
-            tmp_path / "t.jsonl",
-            "--in-public-lists",
-            folder / "lists",
-        ),
-        *("--out-dir", tmp_path / "out", "--out-privacy", tmp_path / "p.json"),
-        *("--ledger", tmp_path / "ledger.json", *SANITIZE, "utterances_per_user=5"),
+    said = run(
+        f"sanitize_text --in-private-text {tmp_path}/t.jsonl"
+        f" --in-public-lists {folder}/lists --out-dir {tmp_path}/out"
+        f" --out-privacy {tmp_path}/p.json --ledger {tmp_path}/ledger.json",
+        *SANITIZE,
+        "utterances_per_user=5",
     )
     assert "for each user" in said and "in more than 5 utterances (30 words)" in said
     for path in (tmp_path / "out").iterdir():
@@ -211,9 +153,9 @@ def test_of_users_no_trace_is_left_and_a_limit_of_utterances_covers_them(made, t
     records = list(read_jsonl(tmp_path / "out/sanitized.jsonl.gz"))
     order = [int(record["text"].split()[2]) for record in records]
     assert sorted(order) == list(range(40)) != order
-    call(
-        *("report_entities", "--in-text", tmp_path / "t.jsonl", "--in-sanitized", tmp_path / "out"),
-        *("--in-privacy", tmp_path / "p.json", "--out-report", tmp_path / "r.json"),
+    run(
+        f"report_entities --in-text {tmp_path}/t.jsonl --in-sanitized {tmp_path}/out"
+        f" --in-privacy {tmp_path}/p.json --out-report {tmp_path}/r.json"
     )
     report = read_json(tmp_path / "r.json")
     changed = sum(record["text"].split()[1] != "ann" for record in records)
@@ -225,16 +167,11 @@ def test_of_users_no_trace_is_left_and_a_limit_of_utterances_covers_them(made, t
 
 def test_tags_need_no_lists_and_cost_nothing(made, tmp_path):
     folder, _, _ = made
-    said = call(
-        *(
-            "sanitize_text",
-            "--in-private-text",
-            folder / "a.jsonl.gz",
-            "--out-dir",
-            tmp_path / "out",
-            *SANITIZE,
-        ),
-        *("method=tag", "--out-privacy", tmp_path / "p.json", "--ledger", tmp_path / "ledger.json"),
+    said = run(
+        f"sanitize_text --in-private-text {folder}/a.jsonl.gz --out-dir {tmp_path}/out",
+        *SANITIZE,
+        "method=tag",
+        f"--out-privacy {tmp_path}/p.json --ledger {tmp_path}/ledger.json",
     )
     assert "epsilon 0 at delta" in said
     with gzip.open(tmp_path / "out/text.txt.gz", "rt", encoding="utf-8") as file:
@@ -244,57 +181,25 @@ def test_tags_need_no_lists_and_cost_nothing(made, tmp_path):
 def test_manifests_get_entities_of_their_written_text(made, tmp_path):
     folder, _, _ = made
     custom = {"cased": "Ask Rose, may I?", "entities": [[0, 1, "PER"]]}
-    cut = {
-        "id": "c",
-        "supervisions": [{"text": "ask rose may i", "speaker": "s", "custom": custom}],
-    }
+    supervision = {"text": "ask rose may i", "speaker": "s", "custom": custom}
+    cut = {"id": "c", "supervisions": [supervision]}
     write_jsonl(tmp_path / "manifests/cuts_dev.jsonl.gz", [cut])
     write_json(tmp_path / "manifests/corpus.json", {"name": "toy"})
-    call(
-        *(
-            "tag_entities",
-            "--in-manifests",
-            tmp_path / "manifests",
-            "--out-manifests",
-            tmp_path / "tagged",
-            *TAG,
-        ),
-        *("--in-public-lists", folder / "lists", "--set", "taggers=[gazetteer]"),
+    run(
+        f"tag_entities --in-manifests {tmp_path}/manifests --out-manifests {tmp_path}/tagged",
+        *TAG,
+        f"--in-public-lists {folder}/lists --set taggers=[gazetteer]",
     )
     [found] = read_jsonl(tmp_path / "tagged/cuts_dev.jsonl.gz")
-    assert found["supervisions"][0]["custom"] == {
-        "cased": custom["cased"],
-        "entities": [[1, 2, "PER"]],
-    }
+    assert found["supervisions"][0]["custom"] == {**custom, "entities": [[1, 2, "PER"]]}
     assert read_json(tmp_path / "tagged/corpus.json") == {"name": "toy", "entities": "gazetteer"}
-    said = call(
-        *(
-            "tag_entities",
-            "--in-manifests",
-            tmp_path / "manifests",
-            "--out-manifests",
-            tmp_path / "x/y",
-            *TAG,
-        ),
-        *("--in-public-lists", folder / "lists", "--set", "taggers=[gazetteer]"),
+    said = run(
+        f"tag_entities --in-manifests {tmp_path}/manifests --out-manifests {tmp_path}/x/y",
+        *TAG,
+        f"--in-public-lists {folder}/lists --set taggers=[gazetteer]",
         code=2,
     )
     assert "a folder beside" in said
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("tag_entities", *TAG), "--raw-conll or --in-manifests"),
-        (("tag_entities", "--in-text", "t.jsonl", *TAG), "an --out- for each --in-"),
-        (
-            ("report_entities", "--in-text", "t", "--out-report", "r", "--in-privacy", "p"),
-            "give both",
-        ),
-    ],
-)
-def test_flags_that_do_not_fit_are_named(arguments, message):
-    assert message in call(*arguments, code=2)
 
 
 def test_json_lines_hold_no_more_than_is_said(made):
@@ -304,33 +209,20 @@ def test_json_lines_hold_no_more_than_is_said(made):
 
 
 def test_a_folder_of_annotated_text_is_read_with_all_beneath(tmp_path):
-    for name in (
-        "b.conll",
-        "deep/a.conll.txt",
-        "deep/c.conll.gz",
-        "deep/er/d.conll.txt.gz",
-        "README.txt",
-    ):
+    files = "b.conll deep/a.conll.txt deep/c.conll.gz deep/er/d.conll.txt.gz README.txt"
+    for name in files.split():
         write_text(tmp_path / "in" / name, "Ann B-person\n")
-    flags = (
-        "tag_entities",
-        "--raw-conll",
-        tmp_path / "in",
-        *TAG,
-        "--set",
-        "taggers=[gold]",
-        "--out-text",
-    )
-    call(*flags, tmp_path / "out.jsonl.gz")
+    flags = ("tag_entities", f"--raw-conll {tmp_path}/in", *TAG, "--set taggers=[gold] --out-text")
+    run(*flags, tmp_path / "out.jsonl.gz")
     ids = [record["id"] for record in read_jsonl(tmp_path / "out.jsonl.gz")]
     assert ids == ["a.conll.txt:1", "b.conll:1", "c.conll.gz:1", "d.conll.txt.gz:1"]
     write_text(tmp_path / "in/other/a.conll", CONLL)
-    said = call(*flags, tmp_path / "new.jsonl.gz", code=2)
+    said = run(*flags, tmp_path / "new.jsonl.gz", code=2)
     assert "files of different names" in said and not (tmp_path / "new.jsonl.gz").exists()
     empty = tmp_path / "none"
     empty.mkdir()
     flags = ("tag_entities", "--raw-conll", empty, *TAG, "--set", "taggers=[gold]", "--out-text")
-    assert "none beneath" in call(*flags, tmp_path / "new.jsonl.gz", code=2)
+    assert "none beneath" in run(*flags, tmp_path / "new.jsonl.gz", code=2)
 
 
 @pytest.mark.shared_data
@@ -342,24 +234,21 @@ def test_the_public_text_makes_lists(shared_data, tmp_path):
 def test_unprotected_text_is_entered_once_and_no_limit_allows_it(made, tmp_path):
     folder, *_ = made
     ledger, out = tmp_path / "private/ledger.json", tmp_path / "adapt"
-    flags = ("--in-private-text", folder / "found.jsonl", "--out-dir", out, "--ledger", ledger)
-    flags += (
-        "--out-privacy",
-        tmp_path / "privacy.json",
-        "--config",
-        section("declare_unprotected"),
-    )
+    flags = (
+        f"--in-private-text {folder}/found.jsonl --out-dir {out} --ledger {ledger}"
+        f" --out-privacy {tmp_path}/privacy.json --config {section('declare_unprotected')}"
+    ).split()
     settings = ("--set", "data=toy/adapt", "purpose=adaptation of LMs")
-    said = call("declare_unprotected", *flags, *settings, "--max-epsilon", "100", code=2)
+    said = run("declare_unprotected", *flags, *settings, "--max-epsilon", "100", code=2)
     assert "found infinite" in said and "unprotected exceeds every limit" in said
     assert not out.exists() and not read_json(ledger)["entries"]
     for _ in range(2):
-        said = call("declare_unprotected", *flags, *settings)
+        said = run("declare_unprotected", *flags, *settings)
         assert "toy/adapt: epsilon infinite" in said and "unprotected: adaptation of LMs" in said
     assert (out / "found.jsonl").read_bytes() == (folder / "found.jsonl").read_bytes()
     [entry] = read_json(ledger)["entries"]
     assert entry["spending"]["event"] == {"mechanism": "unprotected"}
     assert not [p for p in (tmp_path / "private/ledger.json.keys").iterdir() if p.name != "seal"]
-    said = call("privacy_report", "--in-path", tmp_path / "privacy.json", "--ledger", ledger)
+    said = run("privacy_report", "--in-path", tmp_path / "privacy.json", "--ledger", ledger)
     assert "infinite" in said
-    assert "say it: --set purpose=" in call("declare_unprotected", *flags, *settings[:2], code=2)
+    assert "say it: --set purpose=" in run("declare_unprotected", *flags, *settings[:2], code=2)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from privasr_k2.bin import cli
 from privasr_k2.fileio import read_json, write_jsonl
 from privasr_k2.text.tagged_files import read_tagged
 from tests.support.conf import section
-
-
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
-    monkeypatch.setattr(sys, "argv", ["split_text", *map(str, arguments)])
-    cli.run(importlib.import_module("privasr_k2.bin.split_text").main)
+from tests.support.verbs import call, refused
 
 
 def cut(
@@ -47,11 +40,11 @@ def manifests(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
-def test_parts_and_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch, manifests: Path) -> None:
+def test_parts_and_what_is_said_of_them(manifests: Path) -> None:
     out, written = manifests.parent / "split", manifests.parent / "written.jsonl"
     write_jsonl(written, [{"id": "w", "user": "t3", "text": "e f g h", "entities": []}])
     config = ("--config", section("split_text"), "--set", "sizes=[4,12]", "tolerance=3")
-    call(monkeypatch, "--in-manifests", manifests, "--in-text", written, "--out-dir", out, *config)
+    call("split_text", "--in-manifests", manifests, "--in-text", written, "--out-dir", out, *config)
     names = ("background", "adapt_4", "adapt_12", "dev", "test")
     assert {path.name for path in out.iterdir()} == {
         "about.json",
@@ -64,29 +57,25 @@ def test_parts_and_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch, manifes
     ids = [text.id for text in (*parts["background"], *parts["adapt_12"])]
     assert sorted(ids) == sorted([*(f"t{n}" for n in range(24)), "w", "adapt"]), "no copies"
     about = read_json(out / "about.json")
-    assert (
-        about["parts"]["dev"]["minutes"] == 0.5
-        and about["parts"]["dev"]["entities"]["PER"]["mentions"] == 1
-    )
+    assert about["parts"]["dev"]["minutes"] == 0.5
+    assert about["parts"]["dev"]["entities"]["PER"]["mentions"] == 1
     assert about["sizes"]["adapt_12"]["users_with_speech_in_train"] == sorted(users - {"adapt"})
     assert about["parts"]["adapt_12"]["minutes"] == 0.5 * len(users)
 
 
-def test_speech_of_other_manifests_counts(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, tmp_path: Path
-) -> None:
+def test_speech_of_other_manifests_counts(manifests: Path, tmp_path: Path) -> None:
     text_only = [cut(f"t{n}", f"t{n}", text_only=True) for n in range(24)]
     write_jsonl(tmp_path / "text/cuts_train.jsonl.gz", text_only)
     config = ("--config", section("split_text"), "--set", "sizes=[12]", "tolerance=3")
     flags = ("--in-manifests", tmp_path / "text", "--out-dir", tmp_path / "split", *config)
-    call(monkeypatch, *flags)
+    call("split_text", *flags)
     about = read_json(tmp_path / "split/about.json")
     assert about["parts"]["background"]["minutes"] is None
     assert about["sizes"]["adapt_12"]["users_with_speech_in_train"] == []
     assert (
         len(about["sizes"]["adapt_12"]["users_of_train"]) == about["parts"]["adapt_12"]["users"] > 0
     )
-    call(monkeypatch, *flags, "--in-spoken", manifests)
+    call("split_text", *flags, "--in-spoken", manifests)
     about = read_json(tmp_path / "split/about.json")
     assert (
         about["parts"]["background"]["minutes"] == 0.5 * about["parts"]["background"]["utterances"]
@@ -94,19 +83,13 @@ def test_speech_of_other_manifests_counts(
     assert len(about["sizes"]["adapt_12"]["users_with_speech_in_train"]) > 0
 
 
-def test_what_is_refused_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_refused_leaves_nothing(manifests: Path) -> None:
     out = manifests.parent / "split"
     flags = ("--in-manifests", manifests, "--out-dir", out, "--config", section("split_text"))
     write_jsonl(manifests / "cuts_test.jsonl.gz", [cut("x", "y", entities=None)])
-    with pytest.raises(SystemExit) as caught:
-        call(monkeypatch, *flags)
-    assert caught.value.code == 2 and "bin.tag_entities" in capsys.readouterr().err
+    with refused("bin.tag_entities"):
+        call("split_text", *flags)
     (manifests / "cuts_train.jsonl.gz").unlink()
-    with pytest.raises(SystemExit):
-        call(monkeypatch, *flags)
-    assert (
-        "cuts of the role train, found adapt dev test" in capsys.readouterr().err
-        and not out.exists()
-    )
+    with refused("cuts of the role train, found adapt dev test"):
+        call("split_text", *flags)
+    assert not out.exists()

@@ -13,7 +13,7 @@ from privasr_k2.fileio import read_json, write_jsonl
 from tests.support.conf import section
 from tests.support.end_to_end import spelled_lang
 from tests.support.small_am import write_corpus
-from tests.support.verbs import call
+from tests.support.verbs import call, refused
 
 SHORT = ["epochs=1", "avg=1", "encoder.tdnn.dim=8", "encoder.tdnn.dilations=[1]", "max_duration=9"]
 
@@ -38,58 +38,49 @@ def folder(tmp_path: Path) -> Path:
 
 def flags(folder: Path) -> list[object]:
     feats, lang = folder / "data" / "feats", folder / "data" / "lang"
-    given = [
-        "--in-public-pool",
-        feats,
-        "--in-labels",
-        folder / "labels.jsonl",
-        "--in-public-feats",
-        feats,
-    ]
+    given = (
+        f"--in-public-pool {feats} --in-labels {folder}/labels.jsonl --in-public-feats {feats}"
+    ).split()
     out = ["--in-public-lang", lang, "--out-dir", folder / "out", "--device", "cpu", "--config"]
     files = [section("am_ctc"), section("am_ctc", "tiny"), section("student")]
     return [*given, *out, *files, "--set", *SHORT, "student.pool_role=train"]
 
 
-def test_a_student(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_student(folder: Path) -> None:
     more = ["student.unlabeled_data=[none,self_training]", "student.unanswered.min_confidence=1.0"]
-    call(monkeypatch, "train_student", *flags(folder), *more, "--in-public-nbest", folder / "nbest")
+    call("train_student", *flags(folder), *more, "--in-public-nbest", folder / "nbest")
     about = read_json(folder / "out" / "student.json")
     assert about["ways"]["self_training"]["utterances"] == {
         "pool": 6, "answered": 2, "answered_used": 2, "unanswered_used": 4, "labelled_used": 0,
     }  # fmt: skip
     assert load_recognizer(folder / "out").num_tokens == 5
-    call(monkeypatch, "train_student", *flags(folder), "--in-public-init", folder / "out")
+    call("train_student", *flags(folder), "--in-public-init", folder / "out")
     assert read_json(folder / "out" / "student.json")["way"] == "none"
 
 
-def test_guesses_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guesses_alone(folder: Path) -> None:
     given = flags(folder)
     at = given.index("--in-labels")
     more = [
         "student.unlabeled_data=[self_training]",
         "student.unanswered.min_confidence=1.0",
-        "--in-public-nbest",
-        folder / "nbest",
+        f"--in-public-nbest {folder}/nbest",
     ]
-    call(monkeypatch, "train_student", *given[:at], *given[at + 2 :], *more)
+    call("train_student", *given[:at], *given[at + 2 :], *more)
     found = read_json(folder / "out" / "student.json")["ways"]["self_training"]["utterances"]
     assert (found["answered"], found["unanswered_used"]) == (0, 6)
 
 
-def test_a_student_that_cannot_be_trained(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_student_that_cannot_be_trained(folder: Path) -> None:
     for more, message in (
         (["student.unlabeled_data=[self_training]"], "--in-public-nbest"),
         (["student.labeled_role=train"], "utterances that are not in the pool"),
         (["student.unlabeled_data=[some]"], "student.unlabeled_data must be"),
         (["student.pool_role=pool"], "the cuts of the role 'pool'"),
     ):
-        with pytest.raises(SystemExit) as caught:
-            call(monkeypatch, "train_student", *flags(folder), *more)
-        assert caught.value.code == 2 and message in capsys.readouterr().err
+        with refused(message):
+            call("train_student", *flags(folder), *more)
     (folder / "labels.jsonl").write_text(json.dumps({"id": "other", "hyps": []}) + "\n")
-    with pytest.raises(SystemExit):
-        call(monkeypatch, "train_student", *flags(folder))
-    assert "different hypotheses" in capsys.readouterr().err and not (folder / "out").exists()
+    with refused("different hypotheses"):
+        call("train_student", *flags(folder))
+    assert not (folder / "out").exists()

@@ -20,17 +20,14 @@ OPTIONS = MetricOptions(clip=0.01, num_bins=4, num_replicates=50, confidence=0.9
 def make(
     folder: Path, *, sharp: float, users: int = 3, hyp: str = "a x c", confidences: bool = True
 ) -> Path:
-    """Lists of three words, of which the second is wrong, with confidences the better the
-    sharper.
-    """
+    """Lists of three words, the second one wrong, with confidences of this sharpness."""
     generator, lists = stream(1, folder.name), []
     for number in range(4 * users):
         values = 0.5 + sharp * np.array([0.4, -0.4, 0.4]) + 0.1 * generator.random(3) - 0.05
         sure = tuple(values[: len(hyp.split())].round(3).tolist()) if confidences else None
         hyps = (Hypothesis(1, hyp, 0.0, {}, sure),)
-        lists.append(
-            NbestList(f"u{number:02}", "test", f"s{number % users}", "a b c d", False, hyps)
-        )
+        facts = f"u{number:02}", "test", f"s{number % users}", "a b c d"
+        lists.append(NbestList(*facts, False, hyps))
     write_nbest(folder / "1.jsonl", lists)
     return folder
 
@@ -48,9 +45,8 @@ def test_systems_of_two_recognizers(tmp_path: Path) -> None:
     gain = net.differences["own"]["nce"]
     assert gain.value == pytest.approx(net.metrics["nce"].value - own.metrics["nce"].value)
     assert gain.interval is not None and gain.interval.low > 0
-    assert own.differences == {} and list(
-        evaluate(folders, {}, OPTIONS, ["own"])[1].differences
-    ) == ["own"]
+    assert own.differences == {}
+    assert list(evaluate(folders, {}, OPTIONS, ["own"])[1].differences) == ["own"]
     both = evaluate(folders[:2], {}, OPTIONS, ["net", "own"])  # each pair once
     assert [list(result.differences) for result in both] == [["net"], []]
     assert net.to_dict()["metrics"]["auc"]["value"] == 1
@@ -66,14 +62,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
     first = make(tmp_path / "g/a/nbest_test", sharp=1.0)
     with pytest.raises(DataError, match="words and users of a, the first system of g"):
         evaluate([first, make(tmp_path / "g/b/nbest_test", sharp=1.0, hyp="a b")], {}, OPTIONS)
-    with pytest.raises(
-        DataError, match=r"1.jsonl:1: expected word confidences, found none for u00"
-    ):
+    with pytest.raises(DataError, match=r"1.jsonl:1: .* word confidences, found none for u00"):
         evaluate([make(tmp_path / "g/c/nbest_test", sharp=1.0, confidences=False)], {}, OPTIONS)
     for again in (tmp_path / "g/a/nbest_dev", tmp_path / "other/g/a/nbest_test"):
-        with pytest.raises(
-            DataError, match=f"{again}: expected systems of different names in g, found a ag"
-        ):
+        with pytest.raises(DataError, match=f"{again}: .* different names in g, found a ag"):
             evaluate([first, make(again, sharp=0.2)], {}, OPTIONS)
     with pytest.raises(DataError, match="expected the systems z of g, found no z"):
         evaluate([first], {}, OPTIONS, ["z"])

@@ -22,30 +22,23 @@ from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
 
 SETTINGS = FeatureSettings(Weights(2.0, 0.5), 0.7, 1)
 TIMES = ((0.1, 0.3), (0.8, 0.9), (0.9, 4.0))
-HYP = Hypothesis(
-    1, "a bcd ef", -3.0, {"graph": -1.0}, (0.5, 1.0, 0.2), TIMES, depths=(1.0, 2.0, 3.0)
-)
+SURE, DEPTHS = (0.5, 1.0, 0.2), (1.0, 2.0, 3.0)
+HYP = Hypothesis(1, "a bcd ef", -3.0, {"graph": -1.0}, SURE, TIMES, depths=DEPTHS)
 LOST = NbestList("u0", "", "s", "x", True, ())
 
 
 def lists(*given: NbestList) -> NbestLists:
-    return NbestLists(
-        Path("nbest"), given, {one.id: f"1.jsonl:{n}" for n, one in enumerate(given)}, ("graph",)
-    )
+    places = {nbest.id: f"1.jsonl:{n}" for n, nbest in enumerate(given)}
+    return NbestLists(Path("nbest"), given, places, ("graph",))
 
 
 def test_every_feature_of_a_list_of_one() -> None:
-    other = NbestList(
-        "u2", "", "s", "x", False, (Hypothesis(1, "", -1.0, {"graph": 0.0}, (), (), depths=()),)
-    )
-    last = NbestList(
-        "u3", "", "s", "x", False,
-        (Hypothesis(1, "gh", 0.0, {"graph": 0.0}, (0.9,), ((5.0, 5.0),), depths=(1.5,)),),
-    )  # fmt: skip
+    empty = Hypothesis(1, "", -1.0, {"graph": 0.0}, (), (), depths=())
+    short = Hypothesis(1, "gh", 0.0, {"graph": 0.0}, (0.9,), ((5.0, 5.0),), depths=(1.5,))
     lm = np.array([-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0])  # a bcd ef </s>, </s>, gh </s>
-    found = word_features(
-        lists(LOST, NbestList("u1", "", "s", "x", False, (HYP,)), other, last), {"n": lm}, SETTINGS
-    )
+    hyps = enumerate((HYP, empty, short), start=1)
+    given = [NbestList(f"u{n}", "", "s", "x", False, (hyp,)) for n, hyp in hyps]
+    found = word_features(lists(LOST, *given), {"n": lm}, SETTINGS)
     odds = log_odds(np.array([0.5, 1.0, 0.2, 0.9]))
     assert odds[:2] == pytest.approx([0.0, math.log(999)])
     expected = {
@@ -70,9 +63,8 @@ def test_every_feature_of_a_list_of_one() -> None:
 
 
 def test_what_lists_do_not_have_is_left_out() -> None:
-    bare = NbestList(
-        "u1", "", "s", "x", False, (Hypothesis(1, "a b", 0.0, {}), Hypothesis(2, "a", 0.0, {}))
-    )
+    hyps = Hypothesis(1, "a b", 0.0, {}), Hypothesis(2, "a", 0.0, {})
+    bare = NbestList("u1", "", "s", "x", False, hyps)
     found = word_features(lists(bare), {}, SETTINGS)
     assert found.names == ("characters", "agreement")
     assert found.best.tolist() == [True, True, False]
@@ -84,9 +76,8 @@ def test_weights_of_hypotheses() -> None:
     hyps = (Hypothesis(1, "a b", -1.0, {"graph": -2.0}), Hypothesis(2, "", -3.0, {"graph": -2.0}))
     # Totals -1 - 4 - 1 and -3 - 4.
     first, second = hypothesis_weights(hyps, SETTINGS)
-    assert first / second == pytest.approx(math.exp(0.7 * 1.0)) and first + second == pytest.approx(
-        1
-    )
+    assert first / second == pytest.approx(math.exp(0.7 * 1.0))
+    assert first + second == pytest.approx(1)
 
 
 def slow_agreement(one: NbestList) -> list[float]:
@@ -123,7 +114,6 @@ def test_a_word_inserted_beside_itself_is_another_word() -> None:
 
 
 def test_agreement_without_times_is_by_alignment() -> None:
-    """The second list lacks "b" and inserts "x" there; its "c" is still the third word's."""
     hyps = tuple(
         Hypothesis(rank, words, 0.0, {})
         for rank, words in enumerate(("a b c", "a c", "a x b c", "c"), start=1)

@@ -1,6 +1,4 @@
-"""The model: it learns, is calibrated on words that it has not seen, and is the same when read
-again.
-"""
+"""The model learns, is calibrated on unseen words, and is the same when read again."""
 
 from __future__ import annotations
 
@@ -55,9 +53,8 @@ def examples(seed: int, number: int = 3000, speakers: int = 6) -> Examples:
 
 
 def auc(values: np.ndarray, correct: np.ndarray) -> float:
-    sums = ConfidenceSums(
-        values, correct, np.zeros(len(values), dtype=int), 1, MetricOptions(0.01, 5, 1, 0.9, 1)
-    )
+    speakers, options = np.zeros(len(values), dtype=int), MetricOptions(0.01, 5, 1, 0.9, 1)
+    sums = ConfidenceSums(values, correct, speakers, 1, options)
     return float(sums.metrics(np.ones((1, 1)))[AUC][0])
 
 
@@ -74,10 +71,8 @@ def test_the_network_learns_what_one_feature_cannot_tell(settings: ConfidenceCon
 
 
 def test_the_scale_of_features_does_not_matter(settings: ConfidenceConfig) -> None:
-    train, test = (
-        dataclasses.replace(e, features=1e-4 * e.features + 0.01)
-        for e in (examples(1), examples(3))
-    )
+    scaled = (1e-4 * examples(seed).features + 0.01 for seed in (1, 3))
+    train, test = (dataclasses.replace(examples(s), features=f) for s, f in zip((1, 3), scaled))
     trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None)
     assert auc(trained.confidences(test.features, calibrated=False), test.correct) > 0.85
 
@@ -99,9 +94,7 @@ def test_the_same_seed_gives_the_same_model(settings: ConfidenceConfig, tmp_path
 def test_calibration_never_sees_what_the_network_was_trained_on(
     settings: ConfidenceConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each fold's network is trained on the words of all other users; the one that is kept, on
-    everything.
-    """
+    """Each fold's network is trained on all other users; the one that is kept, on all."""
     train, seen = examples(1, number=300, speakers=4), []
 
     class Remembers:
@@ -144,9 +137,8 @@ def test_the_recognizers_own_confidence(settings: ConfidenceConfig, tmp_path: Pa
     save_model(trained, tmp_path / "own")
     read = load_model(tmp_path / "own")
     assert read.network is None and read.calibrator.kind == ISOTONIC
-    assert read.confidences(np.array([[-1.0], [1.0]]), calibrated=True) == pytest.approx(
-        [0, 1], abs=0.01
-    )
+    confidences = read.confidences(np.array([[-1.0], [1.0]]), calibrated=True)
+    assert confidences == pytest.approx([0, 1], abs=0.01)
     without = WordFeatures(("characters",), np.ones((4, 1)), np.ones(4, dtype=bool))
     with pytest.raises(DataError, match="expected word confidences"):
         feature_names(own, without, PLACE)
@@ -166,10 +158,8 @@ def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path) -> None:
         select(found, ("characters", "depth"), PLACE)
     with pytest.raises(DataError, match="a confidence model, found nothing"):
         load_model(tmp_path)
-    save_model(
-        train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None),
-        tmp_path / "m",
-    )
+    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None)
+    save_model(trained, tmp_path / "m")
     plain = read_json(tmp_path / "m/confidence.json")
     write_json(tmp_path / "m/confidence.json", {**plain, "features": ["confidence"]})
     with pytest.raises(DataError, match="the weights of this model"):
@@ -181,45 +171,32 @@ def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path) -> None:
     write_json(tmp_path / "m/confidence.json", {"features": []})
     with pytest.raises(DataError, match="what train_confidence writes"):
         load_model(tmp_path / "m")
-    base = [section("confidence")]
-    for wrong in (
-        "classifier=x",
-        "calibration=x",
-        "hidden=[0]",
-        "folds=1",
-        "lr=0",
-        "epochs=0",
-        "around=-1",
-    ):
+
+
+def test_ranges() -> None:
+    training = ("classifier=x", "hidden=[0]", "lr=0", "epochs=0")
+    for wrong in (*training, "calibration=x", "folds=1", "around=-1"):
         with pytest.raises(ConfigError, match="allows"):
-            config.load(ConfidenceConfig, base, [wrong])
+            config.load(ConfidenceConfig, [section("confidence")], [wrong])
 
 
 def test_a_model_knows_what_it_was_trained_on(settings: ConfidenceConfig, tmp_path: Path) -> None:
-    assert hashes_of(["abc"]).tolist() == [
-        int.from_bytes(bytes.fromhex("ba7816bf8f01cfea"), "little", signed=True)
-    ]
+    digest = bytes.fromhex("ba7816bf8f01cfea")
+    assert hashes_of(["abc"]).tolist() == [int.from_bytes(digest, "little", signed=True)]
     assert hashes_of([]).shape == (0,)
     features = settings.settings(Weights(1.0, 0.0))
     for folder, held_out in (("one", None), ("two", examples(2, number=200))):
-        save_model(
-            train_model(settings, NAMES, features, examples(1, number=200), held_out),
-            tmp_path / folder,
-        )
+        trained = train_model(settings, NAMES, features, examples(1, number=200), held_out)
+        save_model(trained, tmp_path / folder)
     ids = ["u0", "u1", "u2", "v2"]
-    lists = NbestLists(
-        PLACE,
-        tuple(NbestList(name, "", "s", "", True, ()) for name in ids),
-        {n: f"1.jsonl:{n}" for n in ids},
-        (),
-    )
-    for folder, found in (
-        ("one", "1 of 4 that it was, u1 the first"),
-        ("two", "3 of 4 that it was, u1 the first"),
-    ):
+    nbest = tuple(NbestList(name, "", "s", "", True, ()) for name in ids)
+    lists = NbestLists(PLACE, nbest, {name: f"1.jsonl:{name}" for name in ids}, ())
+    for folder, found in (("one", "1 of 4"), ("two", "3 of 4")):
         seen = load_model(tmp_path / folder).trained_on
         assert seen.dtype == np.int64 and (np.diff(seen) > 0).all()
-        with pytest.raises(DataError, match=f"^1.jsonl:u1: .* not trained on, found {found}"):
+        with pytest.raises(
+            DataError, match=f"^1.jsonl:u1: .* trained on, found {found} .*, u1 the"
+        ):
             check_unseen(lists, seen)
         check_unseen(dataclasses.replace(lists, lists=lists.lists[:1]), seen)
 
@@ -227,20 +204,15 @@ def test_a_model_knows_what_it_was_trained_on(settings: ConfidenceConfig, tmp_pa
 def test_lists_of_one_hypothesis_have_no_say_in_whether_agreement_is_used(
     settings: ConfidenceConfig,
 ) -> None:
-    one, two = (
-        WordFeatures(("n", "agreement"), np.array([[3.0, 1.0], [3.0, a]]), np.ones(2))
-        for a in (1, 0.5)
-    )
-    assert feature_names(settings, one, PLACE) == ("n",)
-    assert feature_names(settings, two, PLACE) == ("n", "agreement")
+    for agreement, names in ((1, ("n",)), (0.5, ("n", "agreement"))):
+        values = np.array([[3.0, 1.0], [3.0, agreement]])
+        found = WordFeatures(("n", "agreement"), values, np.ones(2))
+        assert feature_names(settings, found, PLACE) == names
 
 
 def test_words_of_best_hypotheses_and_confidences_of_all() -> None:
-    hyps = (
-        Hypothesis(1, "a uh b", 0.0, {}),
-        Hypothesis(2, "", 0.0, {}),
-        Hypothesis(3, "c", 0.0, {}),
-    )
+    ranked = enumerate(("a uh b", "", "c"), start=1)
+    hyps = tuple(Hypothesis(rank, words, 0.0, {}) for rank, words in ranked)
     given = (NbestList("u0", "", "s", "x", True, ()), NbestList("u1", "", "s", "a", False, hyps))
     lists = NbestLists(PLACE, given, {}, ())
     found = WordFeatures(("n",), np.arange(4.0)[:, None], np.array([True, True, True, False]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from privasr_k2.confidence import targets
@@ -18,26 +17,16 @@ def lists(*given: tuple[str, str, str]) -> NbestLists:
     """Lists of one hypothesis from speaker, reference and hypothesis; "-" is no path."""
     made = []
     for number, (speaker, ref, hyp) in enumerate(given):
-        hyps = (
-            ()
-            if hyp == "-"
-            else (Hypothesis(1, hyp, 0.0, {}), Hypothesis(2, "never looked at", 0.0, {}))
-        )
+        hyps = Hypothesis(1, hyp, 0.0, {}), Hypothesis(2, "never looked at", 0.0, {})
+        hyps = () if hyp == "-" else hyps
         made.append(NbestList(f"u{number}", "dev", speaker, ref, not hyps, hyps))
-    return NbestLists(
-        Path("nbest_dev"), tuple(made), {one.id: f"1.jsonl:{one.id}" for one in made}, ()
-    )
+    places = {nbest.id: f"1.jsonl:{nbest.id}" for nbest in made}
+    return NbestLists(Path("nbest_dev"), tuple(made), places, ())
 
 
 def test_correct_substituted_inserted_and_not_scored() -> None:
-    found = targets_of(
-        lists(
-            ("b", "the cat um sat", "a cat sat uh down"),
-            ("a", "lost words", "-"),
-            ("b", "yes", "yes"),
-        ),
-        {"um": "", "uh": ""},
-    )
+    first, lost = ("b", "the cat um sat", "a cat sat uh down"), ("a", "lost words", "-")
+    found = targets_of(lists(first, lost, ("b", "yes", "yes")), {"um": "", "uh": ""})
     assert found.correct.tolist() == [0, 1, 1, -1, 0, 1]
     assert found.scored.tolist() == [True, True, True, False, True, True]
     assert found.speaker_names == ("a", "b") and found.speakers.tolist() == [1] * 6
@@ -65,14 +54,10 @@ def test_long_texts_have_the_same_distance(seed: int, monkeypatch: pytest.Monkey
 def test_nothing_beside_something(monkeypatch: pytest.MonkeyPatch) -> None:
     for largest in (0, 100):
         monkeypatch.setattr(targets, "_LARGEST_TABLE", largest)
-        assert [
-            part if isinstance(part, int) else part.tolist() for part in correct_words([], ["a"])
-        ] == [
-            [False],
-            1,
-        ]
-        found, errors = correct_words(["a", "b"], [])
-        assert np.array_equal(found, np.zeros(0, dtype=bool)) and errors == 2
+        for ref, hyp, expected in (([], ["a"], [False]), (["a", "b"], [], [])):
+            found, errors = correct_words(ref, hyp)
+            assert found.tolist() == expected and found.dtype == bool
+            assert errors == len(ref) + len(hyp)
 
 
 def test_lists_without_references_are_refused() -> None:

@@ -1,15 +1,11 @@
-"""AMI from manual annotations in their official layout (a tiny tree of it) and from tables of
-turns.
-"""
+"""AMI from manual annotations in their official layout and from tables of turns."""
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import pytest
 
-from privasr_k2.corpora import ami
 from privasr_k2.corpora.ami import CORPUS, read, split_turn
 from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.prepare import prepare
@@ -74,18 +70,12 @@ def annotations(root: Path, *, audio: bool) -> Path:
 def table(root: Path) -> Path:
     rows = ["meeting\tsplit\tturn\trole\ttext"]
     for meeting in MEETINGS:
+        text = "Okay . {vocalsound} Let's see the remote ."
         for turn in range(3):
-            rows.append(
-                f"{meeting}\tx\t{2 * turn}\tProject Manager\tOkay . {{vocalsound}} Let's see the"
-                " remote ."
-            )
+            rows.append(f"{meeting}\tx\t{2 * turn}\tProject Manager\t{text}")
             rows.append(f"{meeting}\tx\t{2 * turn + 1}\tMarketing\t{{disfmarker}}")
     trees.gzipped(root / "turns.tsv.gz", *rows)
     return root
-
-
-def test_examples() -> None:
-    assert doctest.testmod(ami).failed == 0
 
 
 @pytest.mark.parametrize("audio", [True, False])
@@ -100,10 +90,8 @@ def test_manual_annotations(tmp_path: Path, audio: bool) -> None:
     supervision = cut.supervisions[0]
     assert (cut.id, supervision.speaker) == ("ES2004a-B-0000", "MEO069")
     assert supervision.text == "hi mary ann o'brien"
-    assert supervision.custom == {
-        "cased": "Hi , Mary-Ann O'Brien .",
-        "entities": [[1, 4, "PERSON"]],
-    }
+    expected = {"cased": "Hi , Mary-Ann O'Brien .", "entities": [[1, 4, "PERSON"]]}
+    assert supervision.custom == expected
     assert cut.has_recording is audio
     assert about["roles"]["test"]["text_only"] is not audio
     if audio:
@@ -129,17 +117,11 @@ def test_a_segment_of_words_that_are_not_there(tmp_path: Path) -> None:
 def test_table_of_turns(tmp_path: Path) -> None:
     raw = table(tmp_path / "raw")
     cuts = read(given(raw, speech="none"))
-    assert {role: len(of_role) for role, of_role in cuts.items()} == {
-        "train": 3,
-        "adapt": 3,
-        "dev": 3,
-        "test": 3,
-    }
+    expected = {"train": 3, "adapt": 3, "dev": 3, "test": 3}
+    assert {role: len(of_role) for role, of_role in cuts.items()} == expected
     supervision = cuts["test"][0].supervisions[0]
-    assert (supervision.text, supervision.speaker) == (
-        "Okay . Let's see the remote .",
-        "ES2004_ProjectManager",
-    )
+    expected = ("Okay . Let's see the remote .", "ES2004_ProjectManager")
+    assert (supervision.text, supervision.speaker) == expected
     assert cuts["test"][0].custom["text_only"]
 
 
@@ -155,21 +137,16 @@ def test_a_broken_row(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_synthetic_speech(tmp_path: Path) -> None:
     pytest.importorskip("espeakng_loader")
-    about = prepare(
-        CORPUS, given(table(tmp_path / "raw"), speech="synthetic", max_hours_train="0.001")
-    )
+    raw = table(tmp_path / "raw")
+    about = prepare(CORPUS, given(raw, speech="synthetic", max_hours_train="0.001"))
     assert about["synthetic"]
     assert about["roles"]["train"]["utterances"] == 2
     cut = load_cuts(tmp_path / "data" / "manifests", "train")[0]
     assert cut.load_audio().shape == (1, cut.num_samples)
     assert cut.custom["synthetic"]
-    whole = prepare(
-        CORPUS, given(table(tmp_path / "raw"), speech="none")
-    )  # language models read all of train
-    assert (
-        whole["roles"]["train"]["utterances"] == about["lm_text"]["sentences"] > 2
-        and "lm_text" not in whole
-    )
+    whole = prepare(CORPUS, given(raw, speech="none"))  # language models read all of train
+    assert whole["roles"]["train"]["utterances"] == about["lm_text"]["sentences"] > 2
+    assert "lm_text" not in whole
 
 
 def test_pieces_of_a_long_turn() -> None:
@@ -184,13 +161,9 @@ def test_pieces_of_a_long_turn() -> None:
 
 @pytest.mark.shared_data
 def test_the_real_table(shared_data: Path, tmp_path: Path) -> None:
-    source = CorpusInput(
-        shared_data / "ami", tmp_path, {"speech": "none"}, (section("ami"),), num_jobs=1
-    )
-    cuts = read(source)
-    words = {
-        role: sum(len(c.supervisions[0].text) for c in of_role) for role, of_role in cuts.items()
-    }
+    layers = (section("ami"),)
+    cuts = read(CorpusInput(shared_data / "ami", tmp_path, {"speech": "none"}, layers, num_jobs=1))
+    words = {role: sum(len(c.supervisions[0].text) for c in of) for role, of in cuts.items()}
     assert 0.10 < words["adapt"] / (words["train"] + words["adapt"]) <= 0.15
     people = {role: {c.supervisions[0].speaker for c in of_role} for role, of_role in cuts.items()}
     assert len(set.union(*people.values())) == sum(map(len, people.values())) == 136

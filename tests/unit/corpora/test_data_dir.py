@@ -31,11 +31,8 @@ def raw(tmp_path: Path) -> Path:
 def test_train_and_test_with_dev_cut_by_speakers(raw: Path) -> None:
     before = trees.listing(raw)
     cuts = read(given(raw))
-    assert {role: len(of_role) for role, of_role in cuts.items()} == {
-        "train": 14,
-        "dev": 4,
-        "test": 2,
-    }
+    expected = {"train": 14, "dev": 4, "test": 2}
+    assert {role: len(of_role) for role, of_role in cuts.items()} == expected
     assert cuts["test"][0].load_audio().shape == (1, 16000)
     check_cuts(cuts, sampling_rate=16000)
     assert trees.listing(raw) == before
@@ -52,14 +49,11 @@ def test_one_directory_is_split(raw: Path) -> None:
 
 def test_a_missing_test_part_is_cut_only_where_that_is_asked_for(raw: Path) -> None:
     (raw / "test").rename(raw / "eval")
-    with pytest.raises(
-        DataError, match=r"expected test beside train, found only train among eval, train"
-    ):
+    with pytest.raises(DataError, match=r"test beside train, found only train among eval, train"):
         read(given(raw))
     cuts = read(given(raw, test_fraction="0.3"))
-    assert {role: {cut.custom["part"] for cut in of_role} for role, of_role in cuts.items()} == {
-        role: {role} for role in ("train", "test", "dev")
-    }
+    parts = {role: {cut.custom["part"] for cut in of_role} for role, of_role in cuts.items()}
+    assert parts == {role: {role} for role in ("train", "test", "dev")}
 
 
 def test_a_missing_file_is_one_problem(raw: Path) -> None:
@@ -92,12 +86,7 @@ def test_segments(raw: Path) -> None:
         ("wav.scp", ["t1-0 wav/t1-0.wav"], "text:2", "'t1-1' also in wav.scp"),
         ("wav.scp", ["t1-0 cat x.wav |", "t1-1 wav/t1-1.wav"], "wav.scp:1", "allow_pipes=true"),
         ("segments", ["t1-0 rec 0 1", "t1-1 t1-0 0.5 0.25"], "segments:2", "START < END"),
-        (
-            "segments",
-            ["t1-0 rec 0 1", "t1-1 t1-0 0.5 0.75"],
-            "segments:1",
-            "recording 'rec' in wav.scp",
-        ),
+        ("segments", ["t1-0 rec 0 1", "t1-1 t1-0 0.5 0.75"], "segments:1", "'rec' in wav.scp"),
     ],
 )
 def test_malformed_files_are_named_with_their_line(
@@ -117,17 +106,15 @@ def test_pipes_where_they_are_allowed(raw: Path) -> None:
     np.testing.assert_array_equal(cuts[0].load_audio(), cuts[1].load_audio())
     trees.lines(raw / "test" / "wav.scp", "t1-0 cat nowhere.wav |", "t1-1 wav/t1-1.wav")
     with pytest.raises(
-        DataError, match=r"wav.scp:1: expected a command that succeeds, found exit status 1"
+        DataError, match=r"wav.scp:1: .* command that succeeds, found exit status 1"
     ):
         read(given(raw, allow_pipes="true"))
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_features(raw: Path, compressed: bool) -> None:
-    values = {
-        f"t1-{i}": np.random.default_rng(i).normal(0, 1, (90 + i, 13)).astype(np.float32)
-        for i in range(2)
-    }
+    drawn = (np.random.default_rng(i).normal(0, 1, (90 + i, 13)) for i in range(2))
+    values = {f"t1-{i}": matrix.astype(np.float32) for i, matrix in enumerate(drawn)}
     folder = raw / "test"
     (folder / "wav.scp").unlink()
     specifier = f"ark,scp:{folder}/feats.ark,{folder}/feats.scp"
@@ -143,9 +130,8 @@ def test_features(raw: Path, compressed: bool) -> None:
     (folder / "feats.scp").write_text(scp)
     cuts = read(given(raw))["test"]
     for cut in cuts:
-        np.testing.assert_allclose(
-            load_features(cut), values[cut.id], atol=0.1 if compressed else 0
-        )
+        atol = 0.1 if compressed else 0
+        np.testing.assert_allclose(load_features(cut), values[cut.id], atol=atol)
     trees.lines(folder / "utt2dur", "t1-0 long", "t1-1 0.9")
     with pytest.raises(DataError, match=r"utt2dur:1: expected UTTERANCE SECONDS, found 'long'"):
         read(given(raw))
@@ -185,9 +171,7 @@ def test_pickled_features_are_refused(raw: Path, tmp_path: Path) -> None:
 
 def test_lhotse_manifests_without_train(raw: Path, tmp_path: Path) -> None:
     save_cuts(read(given(raw))["test"], tmp_path / "lhotse", "test")
-    with pytest.raises(
-        DataError, match="expected lhotse manifests of train, found only those of test"
-    ):
+    with pytest.raises(DataError, match="lhotse manifests of train, found only those of test"):
         read(given(tmp_path / "lhotse"))
 
 

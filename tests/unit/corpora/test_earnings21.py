@@ -33,22 +33,22 @@ def test_lists_of_all_recognizers(tmp_path: Path) -> None:
     lists = read_lists(ctm_corpus(tmp_path / "c"), SHARES)
     assert list(lists) == ["bad", "good"] and list(lists["good"]) == ["train", "dev", "test"]
     assert [len(lists["good"][role]) for role in lists["good"]] == [2, 1, 3]
-    roles = {one.id: role for role, ones in lists["good"].items() for one in ones}
-    assert roles == {one.id: role for role, ones in lists["bad"].items() for one in ones}
-    one = lists["good"]["test"][0]
-    assert one.speaker == one.id and one.part == "test" and len(one.ref.split()) == 120
-    assert one.hyps[0].confidences is not None and len(one.hyps[0].confidences) == 120
+    good, bad = (
+        {nbest.id: role for role, nbests in lists[name].items() for nbest in nbests}
+        for name in ("good", "bad")
+    )
+    assert good == bad
+    nbest = lists["good"]["test"][0]
+    assert nbest.speaker == nbest.id and nbest.part == "test" and len(nbest.ref.split()) == 120
+    assert nbest.hyps[0].confidences is not None and len(nbest.hyps[0].confidences) == 120
 
 
 def test_calls_are_dealt_by_the_seed_alone() -> None:
     calls = [f"c{n}" for n in range(38)]
     found = deal(calls, SHARES)
     assert found == deal(calls[::-1], SHARES) != deal(calls, dataclasses.replace(SHARES, seed=2))
-    assert sorted(list(found.values()).count(role) for role in ("train", "dev", "test")) == [
-        8,
-        15,
-        15,
-    ]
+    expected = [8, 15, 15]
+    assert sorted(list(found.values()).count(role) for role in ("train", "dev", "test")) == expected
     assert set(
         deal(["a", "b", "c"], dataclasses.replace(SHARES, train=0.01, dev=0.01)).values()
     ) == {
@@ -86,19 +86,15 @@ def test_sentences_of_calls_are_a_corpus_of_text(tmp_path: Path) -> None:
     files = (section("earnings21"),)
     given = CorpusInput(tmp_path / "c", tmp_path / "manifests", {"adapt": "0.5"}, files, 1)
     about = prepare(CORPUS, given)
-    assert {role: one["utterances"] for role, one in about["roles"].items()} == {
-        **{"train": 2, "adapt": 2, "dev": 2, "test": 6}
-    }
+    sizes = {role: of_role["utterances"] for role, of_role in about["roles"].items()}
+    assert sizes == {"train": 2, "adapt": 2, "dev": 2, "test": 6}
     assert about["roles"]["test"]["text_only"] and about["roles"]["test"]["speakers"] == 6
     assert about["scored_units"]["uh"] == ""
     [first, second] = read_tagged([tmp_path / "manifests/cuts_dev.jsonl.gz"], nested=True)
     assert " ".join(first.words) == "pay forty million dollars to ann lee"
     assert first.cased == "Pay $40 million to Ann Lee."
-    assert first.entities == (
-        Entity(1, 4, "MONEY"),
-        Entity(5, 7, "PERSON"),
-        Entity(6, 7, "FALLBACK"),
-    )
+    expected = (Entity(1, 4, "MONEY"), Entity(5, 7, "PERSON"), Entity(6, 7, "FALLBACK"))
+    assert first.entities == expected
     assert first.user == f"{first.document}_0" and second.words == ("yes",)
 
 
@@ -135,9 +131,8 @@ def test_a_corpus_that_is_refused(tmp_path: Path) -> None:
     (made / "ctm_bad/call3.ctm.gz").unlink()
     with pytest.raises(DataError, match="found a difference in call3"):
         read_lists(made, SHARES)
-    write(
-        made / "gold/call1.tsv.gz", "idx\ttoken\tspeaker\tpunct\tentities\n0\tfour columns\t0\t\n"
-    )
+    rows = "idx\ttoken\tspeaker\tpunct\tentities\n0\tfour columns\t0\t\n"
+    write(made / "gold/call1.tsv.gz", rows)
     with pytest.raises(DataError, match=r"call1.tsv.gz:2: expected the columns"):
         read_gold(made / "gold/call1.tsv.gz")
     for folder in (made / "ctm_bad", made / "ctm_good"):

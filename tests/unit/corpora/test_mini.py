@@ -38,9 +38,17 @@ def tiny(layers: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
     return out_dir, CORPUS.read(CorpusInput(None, out_dir, {}, layers, 1))
 
 
-def names_of(text: str, entities: list) -> set[tuple[str, str]]:
-    words = text.split()
-    return {(kind, " ".join(words[first:end]).rstrip(".,?")) for first, end, kind in entities}
+def names_in(sentences) -> list[tuple[str, str]]:
+    names = []
+    for sentence in sentences:
+        words = sentence.text.split()
+        for first, end, kind in sentence.entities:
+            names.append((kind, " ".join(words[first:end]).rstrip(".,?")))
+    return names
+
+
+def sentences_of(users) -> list:
+    return [sentence for said in users.values() for sentence in said]
 
 
 def test_tiny_has_eight_to_twelve_minutes_and_no_user_in_two_parts(tiny):
@@ -71,56 +79,36 @@ def test_normalization_keeps_the_number_of_words(tiny):
     for of in cuts.values():
         for cut in of:
             text = cut.supervisions[0].text
-            assert (
-                text[0] == text[0].upper()
-                and text[-1] in ".?"
-                and text == cut.supervisions[0].custom["cased"]
-            )
+            assert text[0] == text[0].upper() and text[-1] in ".?"
+            assert text == cut.supervisions[0].custom["cased"]
             assert len(CORPUS.normalize(text).split()) == len(text.split())
 
 
 def test_entities_name_what_they_span(layers):
     settings = config.load(MiniConfig, layers[:1])
     public = public_lists(settings)
-    named = [
-        (kind, name)
-        for said in write_texts(settings, public)["test"].values()
-        for sentence in said
-        for kind, name in names_of(sentence.text, list(sentence.entities))
-    ]
+    named = set(names_in(sentences_of(write_texts(settings, public)["test"])))
     assert {kind for kind, _ in named} == {"PER", "LOC", "ORG", "MISC"}
-    on_list = sum(name in {n.text for n in public[kind]} for kind, name in set(named)) / len(
-        set(named)
-    )
-    assert 0.7 <= on_list <= 0.9
+    on_list = sum(name in {n.text for n in public[kind]} for kind, name in named)
+    assert 0.7 <= on_list / len(named) <= 0.9
 
 
 def test_public_lists_are_ten_times_what_any_part_uses_and_know_no_user(layers):
     settings = config.load(MiniConfig, layers[:1])
     public = public_lists(settings)
     for users in write_texts(settings, public).values():
-        used = set().union(
-            *(names_of(s.text, list(s.entities)) for said in users.values() for s in said)
-        )
+        used = set(names_in(sentences_of(users)))
         for kind, names in public.items():
-            assert (
-                len({n.text for n in names}) == len(names) >= 10 * sum(k == kind for k, _ in used)
-            )
-    other_habits = config.load(
-        MiniConfig, layers[:1], ["habits.coverage=0.1", "parts.train.utterances=3"]
-    )
-    assert public_lists(other_habits) == public
+            assert len({name.text for name in names}) == len(names)
+            assert len(names) >= 10 * sum(k == kind for k, _ in used)
+    habits = ["habits.coverage=0.1", "parts.train.utterances=3"]
+    assert public_lists(config.load(MiniConfig, layers[:1], habits)) == public
 
 
 def test_parts_differ_partly_in_their_names(tiny, layers):
     settings = config.load(MiniConfig, layers[:1])
     texts = write_texts(settings, public_lists(settings))
-    used = {
-        part: set().union(
-            *(names_of(s.text, list(s.entities)) for said in users.values() for s in said)
-        )
-        for part, users in texts.items()
-    }
+    used = {part: set(names_in(sentences_of(users))) for part, users in texts.items()}
     for part in ("adapt", "dev", "test"):
         new = len(used[part] - used["train"]) / len(used[part])
         assert 0.3 < new < 0.95, part
@@ -133,18 +121,16 @@ def test_same_seed_same_bytes_whatever_the_number_of_processes(layers, tmp_path)
     for out_dir, num_jobs in ((one, 1), (two, 2)):
         CORPUS.read(CorpusInput(None, out_dir, few, layers, num_jobs))
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
-    assert (
-        len(files) == 12 * 2 + 4 + 4
-    )  # audio, public lists, mini.json, written.{txt,jsonl}, public.txt
+    # audio, public lists, mini.json, written.{txt,jsonl}, public.txt
+    assert len(files) == 12 * 2 + 4 + 4
     assert [path for path in files if (one / path).read_bytes() != (two / path).read_bytes()] == []
 
 
 def test_another_seed_other_texts(layers):
-    one, two = (
-        config.load(MiniConfig, layers, [f"seed={seed}", "parts.train.utterances=4"])
-        for seed in (1, 2)
-    )
-    assert write_texts(one, public_lists(one)) != write_texts(two, public_lists(two))
+    few = "parts.train.utterances=4"
+    settings = [config.load(MiniConfig, layers, [f"seed={seed}", few]) for seed in (1, 2)]
+    first, second = (write_texts(each, public_lists(each)) for each in settings)
+    assert first != second
 
 
 def test_what_train_wrote_follows_what_it_said(layers):
@@ -160,10 +146,8 @@ def test_people_who_are_no_users_name_anybody_on_the_lists(layers):
     settings = config.load(MiniConfig, layers[:1], ["written=60"])
     public = public_lists(settings)
     listed = {(kind, name.text) for kind, names in public.items() for name in names}
-    named = [name for s in public_texts(settings, public) for name in names_of(s.text, s.entities)]
-    by_users = [
-        name for s in further_texts(settings, public) for name in names_of(s.text, s.entities)
-    ]
+    named = names_in(public_texts(settings, public))
+    by_users = names_in(further_texts(settings, public))
     assert len(named) > 1000 and set(named) <= listed and not set(by_users) <= listed
     assert len(set(named)) / len(named) > 2 * len(set(by_users)) / len(by_users)
 
@@ -190,23 +174,19 @@ def test_report_counts_and_says_synthetic(tiny):
     for part, of in cuts.items():
         said = [cut.supervisions[0] for cut in of]
         assert report["parts"][part]["utterances"] == len(said)
-        assert report["parts"][part]["hours"] == pytest.approx(
-            sum(s.duration for s in said) / 3600, abs=1e-4
-        )
+        hours = sum(s.duration for s in said) / 3600
+        assert report["parts"][part]["hours"] == pytest.approx(hours, abs=1e-4)
         mentions = sum(of_kind["mentions"] for of_kind in report["parts"][part]["names"].values())
         assert mentions == sum(len(s.custom["entities"]) for s in said)
     for kind, count in report["public_lists"].items():
-        assert (
-            len((out_dir / "public_lists" / f"{kind.lower()}.txt").read_text().splitlines())
-            == count
-        )
+        names = (out_dir / "public_lists" / f"{kind.lower()}.txt").read_text().splitlines()
+        assert len(names) == count
 
 
 @pytest.mark.parametrize("users", [4, 5, 8, 48, 333])
 def test_users_per_part_sum_up_and_leave_no_part_empty(users):
-    sizes = users_per_part(
-        users, Parts(*(PartSize(share, 1) for share in (0.6, 0.16, 0.1, 0.14, 0.0)))
-    )
+    parts = Parts(*(PartSize(share, 1) for share in (0.6, 0.16, 0.1, 0.14, 0.0)))
+    sizes = users_per_part(users, parts)
     assert sum(sizes.values()) == users and min(sizes.values()) >= 1 and "pool" not in sizes
 
 
@@ -217,11 +197,9 @@ def test_a_second_corpus_of_other_users_and_another_condition(layers):
     assert list(one) == list(two) == ["train", "dev", "test", "pool"]
     users = [[user for part in texts.values() for user in part] for texts in (one, two)]
     assert users == [[f"user{n:04d}" for n in range(12)], [f"user{n:04d}" for n in range(12, 24)]]
-    said = [
-        {s.text for part in texts.values() for of in part.values() for s in of}
-        for texts in (one, two)
-    ]
-    assert len(said[0] & said[1]) < 0.1 * len(said[0])
+    parts = ([*texts.values()] for texts in (one, two))
+    first, second = ({s.text for part in of for s in sentences_of(part)} for of in parts)
+    assert len(first & second) < 0.1 * len(first)
 
 
 @pytest.mark.parametrize(

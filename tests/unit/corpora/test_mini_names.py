@@ -25,13 +25,8 @@ def test_a_longer_list_begins_with_the_shorter_one_and_seeds_differ():
 
 
 def test_some_names_are_plain_words_too():
-    words = {
-        word
-        for kind in KINDS
-        for name in public_list(kind, 1000, seed=1)
-        for word in name.text.lower().split()
-    }
-    assert {"rose", "may", "reading", "orange"} <= words
+    names = (name.text.lower() for kind in KINDS for name in public_list(kind, 1000, seed=1))
+    assert {"rose", "may", "reading", "orange"} <= set(" ".join(names).split())
 
 
 def test_own_names_are_not_public():
@@ -41,9 +36,8 @@ def test_own_names_are_not_public():
 
 
 def test_more_names_than_there_are_is_an_error(monkeypatch):
-    monkeypatch.setitem(
-        mini_names._MAKERS, "LOC", lambda generator: Name("ABC"[generator.integers(3)])
-    )
+    one_of_three = lambda generator: Name("ABC"[generator.integers(3)])  # noqa: E731
+    monkeypatch.setitem(mini_names._MAKERS, "LOC", one_of_three)
     assert len(public_list("LOC", 3, seed=1)) == 3
     with pytest.raises(ConfigError, match=r"LOC.*4 different names, found about 3"):
         public_list("LOC", 4, seed=1)
@@ -54,9 +48,7 @@ def test_more_names_than_there_are_is_an_error(monkeypatch):
 @pytest.mark.parametrize("exponent", [0.0, 1.0])
 def test_zipf_index_has_its_probabilities(exponent):
     generator, count, draws = stream(1, "zipf"), 4, 20_000
-    found = (
-        np.bincount([zipf_index(count, exponent, generator) for _ in range(draws)], minlength=count)
-        / draws
-    )
+    drawn = [zipf_index(count, exponent, generator) for _ in range(draws)]
+    shares = np.bincount(drawn, minlength=count) / draws
     mass = np.array([1 / (i + 1) ** exponent for i in range(count)])
-    assert np.abs(found - mass / mass.sum()).max() < 0.015  # four standard deviations
+    assert np.abs(shares - mass / mass.sum()).max() < 0.015  # four standard deviations

@@ -26,12 +26,8 @@ def draw(generator: np.random.Generator, what: str, count: int) -> int:
 
 
 def names(kind: str) -> Name:
-    return {
-        "PER": Name("Rose Park", 0),
-        "LOC": Name("Bath"),
-        "ORG": Name("May Foods"),
-        "MISC": Name("Silver Rain"),
-    }[kind]
+    texts = {"PER": "Rose Park", "LOC": "Bath", "ORG": "May Foods", "MISC": "Silver Rain"}
+    return Name(texts[kind], 0)
 
 
 def test_linked_groups_agree_and_free_groups_do_not():
@@ -44,9 +40,8 @@ def test_linked_groups_agree_and_free_groups_do_not():
 @pytest.mark.parametrize(("gender", "pronoun"), [(0, "her"), (1, "him")])
 def test_pronouns_follow_the_last_person(gender, pronoun):
     people = iter([Name("Pat", 1 - gender), Name("Kim", gender)])
-    sentence = expand(
-        "tell {PER} that {PER} wants [g:her|him]", "k", last, lambda kind: next(people)
-    )
+    template = "tell {PER} that {PER} wants [g:her|him]"
+    sentence = expand(template, "k", last, lambda kind: next(people))
     assert sentence.text.endswith(f"wants {pronoun}.")
 
 

@@ -37,9 +37,8 @@ def test_babble_gives_every_voice_the_same_power():
     left, right = np.zeros(100), np.zeros(100)
     left[::2], right[1::2] = 5.0, 0.1
     mixed = babble([left, right], 1000, stream(1, "b"))
-    assert len(mixed) == 1000 and mixed.max() == pytest.approx(
-        np.sqrt(2) * (2 if mixed.min() == 0 else 1)
-    )
+    assert len(mixed) == 1000
+    assert mixed.max() == pytest.approx(np.sqrt(2) * (2 if mixed.min() == 0 else 1))
 
 
 def test_reverberation_rings_on_with_the_energy_asked_for():

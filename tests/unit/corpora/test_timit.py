@@ -24,23 +24,13 @@ def tree(root: Path, *, upper: bool, file_format: str) -> Path:
     def case(name: str) -> str:
         return name.upper() if upper else name.lower()
 
-    for part, speaker in (
-        ("train", "fcjf0"),
-        ("test", "faks0"),
-        ("test", "mdab0"),
-        ("test", "maaa0"),
-    ):
+    speakers = {"fcjf0": "train", "faks0": "test", "mdab0": "test", "maaa0": "test"}
+    phones = ("0 4000 h#", "4000 5000 sh", "5000 6000 ix", "6000 6100 q", "6100 7000 dcl")
+    for speaker, part in speakers.items():
         folder = root / case(part) / case("dr1") / case(speaker)
         for sentence in ("sa1", "sx127"):
             trees.noise(folder / case(f"{sentence}.wav"), 1.0, file_format=file_format)
-            trees.lines(
-                folder / case(f"{sentence}.phn"),
-                "0 4000 h#",
-                "4000 5000 sh",
-                "5000 6000 ix",
-                "6000 6100 q",
-                "6100 7000 dcl",
-            )
+            trees.lines(folder / case(f"{sentence}.phn"), *phones)
     return root
 
 
@@ -76,10 +66,8 @@ def test_the_standard_lists() -> None:
 
 
 def test_every_phone_is_in_the_lexicon() -> None:
-    assert [
-        line.split()
-        for line in lexicon(CorpusInput(None, Path(), {}, (), 1)).read_text().splitlines()
-    ] == [[p, p] for p in PHONES_48]
+    lines = lexicon(CorpusInput(None, Path(), {}, (), 1)).read_text().splitlines()
+    assert [line.split() for line in lines] == [[phone, phone] for phone in PHONES_48]
 
 
 def test_a_phone_that_is_none(tmp_path: Path) -> None:

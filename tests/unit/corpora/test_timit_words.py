@@ -22,10 +22,8 @@ def test_words_instead_of_phones(tmp_path: Path) -> None:
         trees.lines(stem.with_suffix(".TXT"), "0 46797 The emperor had a mean temper.")
     prepare(CORPUS, CorpusInput(tmp_path / "TIMIT", tmp_path / "out", {}, (), num_jobs=1))
     [cut] = load_cuts(tmp_path / "out", "test")
-    assert (
-        cut.supervisions[0].text == "the emperor had a mean temper"
-        and cut.custom["part"] == "core_test"
-    )
+    assert cut.supervisions[0].text == "the emperor had a mean temper"
+    assert cut.custom["part"] == "core_test"
 
 
 def test_sentences_that_are_not_there(tmp_path: Path) -> None:

@@ -24,39 +24,19 @@ soundfile = pytest.importorskip("soundfile")
 
 from privasr_k2.corpora.espeak import espeak  # noqa: E402
 
-RANGES = Ranges(
-    snr_db=(0.0, 20.0),
-    t60=(0.1, 0.3),
-    wet=(0.1, 0.3),
-    peak_db=(-12.0, -3.0),
-    silence=(0.1, 0.2),
-    babble=0.5,
-)
-JOB = SpeakJob(
-    id="a",
-    text="Turn the lights on.",
-    voice=Voice("en-us+f2", 170, 50, 50),
-    noise="white",
-    talkers=(),
-    snr_db=300.0,
-    t60=0.0,
-    wet=0.0,
-    peak_db=-6.0,
-    silence=(0.2, 0.3),
-    seed=1,
-)
+ROOM = dict(t60=(0.1, 0.3), wet=(0.1, 0.3), peak_db=(-12.0, -3.0))
+RANGES = Ranges(snr_db=(0.0, 20.0), **ROOM, silence=(0.1, 0.2), babble=0.5)
+SAID = ("Turn the lights on.", Voice("en-us+f2", 170, 50, 50))
+CLEAN = dict(snr_db=300.0, t60=0.0, wet=0.0, peak_db=-6.0)
+JOB = SpeakJob("a", *SAID, noise="white", talkers=(), **CLEAN, silence=(0.2, 0.3), seed=1)
+PLAIN = dict(rate=170, pitch=50, pitch_range=50, seed=2)
 
 
 def test_every_voice_speaks_and_gives_the_same_again():
     with espeak() as synthesizer:
         for number, variant in enumerate(VARIANTS):
             name = f"{list(ACCENTS)[number % len(ACCENTS)]}+{variant}"
-            said = [
-                synthesizer.speak(
-                    "Hello you there.", name=name, rate=170, pitch=50, pitch_range=50, seed=2
-                )
-                for _ in "ab"
-            ]
+            said = [synthesizer.speak("Hello you there.", name=name, **PLAIN) for _ in "ab"]
             assert np.array_equal(*said), name
             assert 1000 < abs(said[0].astype(int)).max() < 32767, name
 
@@ -64,12 +44,12 @@ def test_every_voice_speaks_and_gives_the_same_again():
 @pytest.mark.parametrize("name", ["en-us+nobody", "xx-yy"])
 def test_a_voice_that_does_not_exist_is_refused(name):
     with espeak() as synthesizer, pytest.raises(DataError, match="voice"):
-        synthesizer.speak("Hello.", name=name, rate=170, pitch=50, pitch_range=50, seed=2)
+        synthesizer.speak("Hello.", name=name, **PLAIN)
 
 
 def test_two_synthesizers_at_once_do_not_disturb_each_other():
     with espeak() as one, espeak() as two:
-        say = {"name": "en-us+m3", "rate": 170, "pitch": 50, "pitch_range": 50, "seed": 2}
+        say = {"name": "en-us+m3", **PLAIN}
         alone = one.speak("Good morning.", **say)
         two.speak("Something else.", **{**say, "name": "en-029+f2"})
         assert np.array_equal(alone, two.speak("Good morning.", **say))
@@ -77,14 +57,10 @@ def test_two_synthesizers_at_once_do_not_disturb_each_other():
 
 @pytest.mark.parametrize("kind", ["white", "pink", "babble"])
 def test_speech_over_noise_is_as_asked(kind):
-    talkers = (
-        (("Nobody knows the way.", Voice("en-us+m3", 160, 40, 50)),) if kind == "babble" else ()
-    )
+    talker = ("Nobody knows the way.", Voice("en-us+m3", 160, 40, 50))
+    job = replace(JOB, noise=kind, talkers=(talker,) if kind == "babble" else (), snr_db=10.0)
     with espeak() as synthesizer:
-        clean = render(JOB, synthesizer).astype(float)
-        noisy = render(replace(JOB, noise=kind, talkers=talkers, snr_db=10.0), synthesizer).astype(
-            float
-        )
+        clean, noisy = (render(each, synthesizer).astype(float) for each in (JOB, job))
     # The gain is whatever fits best: what remains is the noise.
     noise = noisy - clean * (noisy @ clean) / (clean @ clean)
     first, last = np.flatnonzero(clean)[[0, -1]]

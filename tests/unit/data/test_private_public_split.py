@@ -113,26 +113,18 @@ def test_named_speakers_another_corpus_and_a_pool_of_its_own(feats: Path, tmp_pa
 )
 def test_sides_that_cannot_be(changes: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        split_speakers(
-            [f"s{number}" for number in range(8)],
-            replace(DRAWN, **changes),
-            public=False,
-            pool=False,
-        )
+        names = [f"s{number}" for number in range(8)]
+        split_speakers(names, replace(DRAWN, **changes), public=False, pool=False)
 
 
 def test_a_person_on_two_sides(feats: Path, tmp_path: Path) -> None:
     other = corpus(tmp_path, "other", ["s5", "o2"])
     named = replace(DRAWN, pool_speakers=["s0"])
-    with pytest.raises(
-        DataError, match="a person on one side only, found s5 in private and public"
-    ):
+    with pytest.raises(DataError, match="on one side only, found s5 in private and public"):
         split_speech(feats, tmp_path / "sides", named, public_feats=other)
     for role in ("dev", "test"):
         save_cuts(load_cuts(feats, "train"), feats, role)
-        with pytest.raises(
-            DataError, match=f"in private and {role}|in pool and {role}|in public and {role}"
-        ):
+        with pytest.raises(DataError, match=f"in (private|pool|public) and {role}"):
             split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
         save_cuts(load_cuts(other, "dev"), feats, "dev")
     assert not (tmp_path / "sides").exists()

@@ -4,7 +4,6 @@ tests/oracles/test_sphinx.py."""
 from __future__ import annotations
 
 import dataclasses
-import doctest
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +21,6 @@ from tests.support.conf import section
 
 DEFAULTS = config.load(FeatureConfig, [section("features")])
 SPHINX = dataclasses.replace(DEFAULTS, kind="sphinx")
-
-
-def test_examples() -> None:
-    assert doctest.testmod(module).failed == 0
 
 
 def test_there_are_as_many_frames_as_of_other_kinds() -> None:

@@ -1,11 +1,4 @@
-import doctest
-
-from privasr_k2.data import users
 from privasr_k2.data.users import hold_out
-
-
-def test_examples() -> None:
-    assert doctest.testmod(users).failed == 0
 
 
 def test_the_fraction_is_filled_but_not_passed() -> None:

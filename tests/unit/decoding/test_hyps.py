@@ -27,9 +27,7 @@ def test_written_is_read_by_scoring(tmp_path: Path) -> None:
 
 
 def test_classes_are_told_where_the_graph_has_them() -> None:
-    plain, marked = (
-        Hyp(1.0, 0.0, "a b", -1.0, -2.0),
-        Hyp(1.0, 0.0, "a b", -1.0, -2.0, ((1, 2, "PER"),)),
-    )
+    plain = Hyp(1.0, 0.0, "a b", -1.0, -2.0)
+    marked = Hyp(1.0, 0.0, "a b", -1.0, -2.0, ((1, 2, "PER"),))
     told = Record("u1", "dev", "s1", "a b", False, (plain, marked)).to_dict()["hyps"]
     assert "classes" not in told[0] and told[1]["classes"] == ((1, 2, "PER"),)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,24 +23,16 @@ from privasr_k2.decoding.jobs import (
 from privasr_k2.errors import ConfigError
 from privasr_k2.randomness import stream
 from tests.support.conf import section
+from tests.support.nbest_jobs import Cut as MadeCut
 
 
-def settings(repo_root: Path, *overrides: str) -> DecodeConfig:
+def settings(*overrides: str) -> DecodeConfig:
     return config.load(DecodeConfig, [section("decode"), section("decode", "tiny")], overrides)
 
 
 @dataclass
-class Supervision:
-    text: str = "a b"
-    speaker: str = "s1"
-
-
-@dataclass
-class Cut:
-    id: str
-    duration: float
-    custom: dict[str, Any] = field(default_factory=lambda: {"part": "dev_x"})
-    supervisions: list[Supervision] = field(default_factory=lambda: [Supervision()])
+class Cut(MadeCut):
+    duration: float = 0.0
 
     def load_features(self) -> np.ndarray:
         return np.full((int(self.duration * 10), 2), self.duration, dtype=np.float32)
@@ -55,9 +47,7 @@ def some_items() -> list[tuple[str, float, str]]:
 def test_shares_are_whole_even_and_always_the_same(num_jobs: int) -> None:
     items = some_items()
     shares = split_by_duration(items, num_jobs)
-    assert sorted(name for share in shares for name in share) == sorted(
-        name for name, _, _ in items
-    )
+    assert sorted(itertools.chain(*shares)) == sorted(name for name, _, _ in items)
     seconds = {name: s for name, s, _ in items}
     loads = [sum(seconds[name] for name in share) for share in shares]
     assert max(loads) - min(loads) <= 30
@@ -70,11 +60,8 @@ def test_more_jobs_than_utterances() -> None:
 
 def test_batches() -> None:
     cuts = [Cut(str(n), seconds) for n, seconds in enumerate([50.0, 30.0, 30.0, 10.0])]
-    assert [[cut.id for cut in batch] for batch in batches(cuts, 60.0)] == [
-        ["0"],
-        ["1", "2"],
-        ["3"],
-    ]  # type: ignore[arg-type]
+    found = [[cut.id for cut in batch] for batch in batches(cuts, 60.0)]  # type: ignore[arg-type]
+    assert found == [["0"], ["1", "2"], ["3"]]
     assert [len(batch) for batch in batches(cuts, 0.1)] == [1, 1, 1, 1]  # type: ignore[arg-type]
 
 
@@ -92,32 +79,24 @@ class Decoder:
         self.points = points
 
     def decode(self, log_probs: Any, lengths: Any) -> list[Any]:
+        seconds = [int(row[0, 0]) for row in log_probs]
         return [
-            (
-                None
-                if row[0, 0] == 2
-                else tuple(Hyp(0.0, 0.0, str(int(row[0, 0])), 0.0, 0.0) for _ in range(self.points))
-            )
-            for row in log_probs
+            None if n == 2 else (Hyp(0.0, 0.0, str(n), 0.0, 0.0),) * self.points for n in seconds
         ]
 
 
-def test_each_job_writes_its_cuts_once(repo_root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_job_writes_its_cuts_once(caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("torch")
     cuts = [Cut(f"u{n}", float(n)) for n in range(1, 8)]
     records = []
     for job in (1, 2):
         grid = ("lm_weights=[0.4,0.8,1.2]", "insertion_penalties=[0.0,1.0]")
-        chosen = settings(repo_root, f"job={job}", "num_jobs=2", "max_duration=9", *grid)
+        chosen = settings(f"job={job}", "num_jobs=2", "max_duration=9", *grid)
         records += list(decode_cuts(Model(), Decoder(6), cuts, chosen, "cpu"))  # type: ignore[arg-type]
     assert sorted(record.id for record in records) == [cut.id for cut in cuts]
     for record in records:
-        assert (record.part, record.speaker, record.ref, len(record.hyps)) == (
-            "dev_x",
-            "s1",
-            "a b",
-            6,
-        )
+        assert (record.part, record.speaker, record.ref) == ("dev_x", "s1", "ab b")
+        assert len(record.hyps) == 6
         assert record.no_path == (record.id == "u2")
         assert record.hyps[0].words == ("" if record.no_path else record.id[1:])
     lost = next(record for record in records if record.no_path)
@@ -140,9 +119,8 @@ def test_batches_in_random_order_are_the_same_batches() -> None:
             return [cut.id for cut in batch]
 
         given: Any = cuts
-        assert all(
-            cut.id == name for cut, name in recognized(recognize, given, share, "cpu", shuffle)
-        )
+        results = recognized(recognize, given, share, "cpu", shuffle)
+        assert all(cut.id == name for cut, name in results)
         return found
 
     ordered, shuffled = seen(None), seen(stream(1, "order"))
@@ -152,12 +130,14 @@ def test_batches_in_random_order_are_the_same_batches() -> None:
 
 @pytest.mark.parametrize(
     "override",
-    ["job=0", "job=2", "search_beam=0", "min_active_states=20000", "lm_weights=[]", "lm_weights=[-1.0]",
-     "insertion_penalties=[]", "max_duration=0", "search_lm_weight=-1"],
-)  # fmt: skip
-def test_ranges(repo_root: Path, override: str) -> None:
+    [
+        *("job=0", "job=2", "search_beam=0", "min_active_states=20000", "lm_weights=[]"),
+        *("lm_weights=[-1.0]", "insertion_penalties=[]", "max_duration=0", "search_lm_weight=-1"),
+    ],
+)
+def test_ranges(override: str) -> None:
     with pytest.raises(ConfigError, match="allows"):
-        settings(repo_root, override)
+        settings(override)
 
 
 def test_a_named_device_is_taken() -> None:

@@ -21,17 +21,12 @@ from tests.support.nbest_jobs import Cut
 def found(beam: float = 8.0, limited: bool = False) -> Found:
     """One word, said in the first seven frames."""
     arcs = (np.array([0, 1]), np.array([1, 2]), np.array([4, 0]))
-    return Found(
-        CompactLattice(np.array([0, 7, 9]), *arcs, np.array([-3.0, 0.0]), np.array([-1.0, -0.5])),
-        beam,
-        limited,
-    )
+    scores = np.array([-3.0, 0.0]), np.array([-1.0, -0.5])
+    return Found(CompactLattice(np.array([0, 7, 9]), *arcs, *scores), beam, limited)
 
 
 def test_seconds_are_those_of_the_cut() -> None:
-    """Three features of 20 ms make one output of 60 ms; the last output reaches beyond the end of
-    the cut.
-    """
+    """Three features of 20 ms make one output; the last one reaches beyond the cut's end."""
     one = lattice_of(Cut(), found(), 3, 8.0)  # type: ignore[arg-type]
     assert one.seconds.tolist() == pytest.approx([0.0, 0.42, 0.5])
     assert (one.id, one.part, one.speaker, one.ref, one.beam) == ("u1", "dev_x", "s1", "ab b", 8.0)
@@ -55,11 +50,8 @@ def test_limits_are_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     settings = config.load(LatticeJobConfig, base, ["max_states=5", "beam=8"])
     with caplog.at_level(logging.INFO):
         made = list(lattice_cuts(Model(), None, None, settings, "cpu"))  # type: ignore[arg-type]
-    assert [(one.id, one.beam, one.num_states) for one in made] == [
-        ("a", 8.0, 3),
-        ("b", 2.0, 3),
-        ("c", 8.0, 0),
-    ]
+    facts = [(lattice.id, lattice.beam, lattice.num_states) for lattice in made]
+    assert facts == [("a", 8.0, 3), ("b", 2.0, 3), ("c", 8.0, 0)]
     assert "3 lattices, 6 states and 4 arcs" in caplog.text
     assert "1 lattices hold less than the beam of 8" in caplog.text
     assert "max_states=5: b (2); raise" in caplog.text

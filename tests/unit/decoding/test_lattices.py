@@ -1,6 +1,4 @@
-"""Compact lattices without k2: determinization of small lattices of tokens, and what a lattice must
-be.
-"""
+"""Compact lattices without k2: determinization of small lattices of tokens, and checks."""
 
 from __future__ import annotations
 
@@ -33,27 +31,19 @@ def word_lattice(rows: list[Row], final: int) -> WordLattice:
     am, lm = (np.array([row[n] for row in rows], dtype=np.float64) for n in (3, 4))
     splits = np.cumsum([0, *(len(row[2]) for row in rows)])
     values = np.array([word for row in rows for word in row[2]], dtype=np.int64)
-    totals = (
-        am
-        + WEIGHTS.lm_weight * lm
-        - WEIGHTS.insertion_penalty * np.array([len(row[2]) for row in rows])
-    )
+    totals = am + WEIGHTS.lm_weight * lm - WEIGHTS.insertion_penalty * np.diff(splits)
     dag = Dag(final + 1, sources, targets)
     come, go = dag.best_from(0, totals), dag.best_to(final, totals)
     with np.errstate(invalid="ignore"):
-        costs, excess = (
-            go[sources] - totals - go[targets],
-            go[0] - come[sources] - totals - go[targets],
-        )
+        starts = go[sources], go[0] - come[sources]
+        costs, excess = (start - totals - go[targets] for start in starts)
     labels = np.where(targets == final, -1, 1)
     costs, excess = (np.where(np.isfinite(e), np.maximum(e, 0), np.inf) for e in (costs, excess))
     return WordLattice(final, sources, targets, labels, splits, values, am, lm, costs, excess)
 
 
 def best_of_each(rows: list[Row], final: int) -> dict[tuple[int, ...], tuple[float, float, float]]:
-    """Total, acoustic and LM score of the best path of every word sequence, by walking all
-    paths.
-    """
+    """Total, acoustic and LM score of the best of all paths of every word sequence."""
     leaving: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
         leaving[row[0]].append(row)
@@ -74,11 +64,8 @@ def random_rows(seed: int, final: int = 9) -> list[Row]:
     for source in range(final):
         for _ in range(4 if source != 4 else 0):
             target = min(source + int(generator.integers(1, 4)), final)
-            said = tuple(
-                generator.integers(
-                    1, 4, size=generator.choice([0, 1, 2], p=[0.5, 0.4, 0.1])
-                ).tolist()
-            )
+            number = generator.choice([0, 1, 2], p=[0.5, 0.4, 0.1])
+            said = tuple(generator.integers(1, 4, size=number).tolist())
             # Round numbers make residuals that are equal by chance.
             am, lm = (-float(generator.integers(0, 9)) / 2 for _ in range(2))
             rows.append((source, target, said, am, lm))
@@ -86,35 +73,28 @@ def random_rows(seed: int, final: int = 9) -> list[Row]:
 
 
 def listed(lattice: Lattice) -> dict[tuple[int, ...], tuple[float, float, float]]:
-    totals = lattice.totals(WEIGHTS)
-    return {
-        path.words: (float(totals[list(path.arcs)].sum()), float(lattice.am_scores[list(path.arcs)].sum()),
-                     float(lattice.lm_scores[list(path.arcs)].sum()))
-        for path in paths(lattice)
-    }  # fmt: skip
+    scores = np.stack([lattice.totals(WEIGHTS), lattice.am_scores, lattice.lm_scores])
+    return {path.words: tuple(scores[:, path.arcs].sum(axis=1).tolist()) for path in paths(lattice)}
 
 
 def whole(rows: list[Row], final: int, beam: float) -> Lattice:
     made = compact(word_lattice(rows, final), beam, None)
     assert made is not None
-    return Lattice("u", "", "", "", beam, made.frames.astype(np.float64), made.sources, made.targets,
-                   made.words, made.am_scores, made.lm_scores)  # fmt: skip
+    arcs = made.sources, made.targets, made.words, made.am_scores, made.lm_scores
+    return Lattice("u", "", "", "", beam, made.frames.astype(np.float64), *arcs)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_scores_stay_together(seed: int) -> None:
-    """Equal totals of different scores are common here; each sequence keeps those of one
-    alignment.
-    """
+    """Equal totals of different scores are common here; scores are those of one alignment."""
     rows = random_rows(seed)
     truth = best_of_each(rows, 9)
     found = listed(whole(rows, 9, 1000.0))
     assert set(found) == set(truth) and len(truth) > 20
     for words, (total, am, lm) in found.items():
         assert total == pytest.approx(truth[words][0], abs=1e-9)
-        assert total == pytest.approx(
-            am + WEIGHTS.lm_weight * lm - WEIGHTS.insertion_penalty * len(words)
-        )
+        penalty = WEIGHTS.insertion_penalty * len(words)
+        assert total == pytest.approx(am + WEIGHTS.lm_weight * lm - penalty)
     narrow = listed(whole(rows, 9, 2.0))
     best = max(total for total, _, _ in truth.values())
     assert {words for words, scores in truth.items() if scores[0] >= best - 2.0} <= set(narrow)
@@ -134,9 +114,7 @@ def test_different_scores_with_one_residual_are_kept_apart() -> None:
 
 
 def test_equal_futures_are_one_state() -> None:
-    """Two words, or one, lead to the same place: what follows is there once, whatever their
-    number.
-    """
+    """Two words, or one, lead to the same state: what follows is there once."""
     rows = [
         (0, 2, (1,), -1.0, 0.0), (0, 1, (2,), -1.0, 0.0), (1, 2, (3,), -1.0, 0.0),
         (2, 3, (4,), -1.0, 0.0), (3, 4, (5,), -1.0, 0.0), (4, 5, (), 0.0, 0.0),
@@ -150,18 +128,9 @@ def test_equal_futures_are_one_state() -> None:
 
 def test_a_word_ends_where_its_best_alignment_does() -> None:
     """The word ends in frame 1, 2 or 3; frame 2 is best."""
-    rows = [
-        (0, 1, (1,), -3.0, 0.0),
-        (0, 4, (), -1.0, 0.0),
-        (4, 2, (1,), -1.0, 0.0),
-        (4, 5, (), -1.0, 0.0),
-    ]
-    rows += [
-        (5, 3, (1,), -1.5, 0.0),
-        (1, 2, (), -1.0, 0.0),
-        (2, 3, (), -1.0, 0.0),
-        (3, 6, (), -1.0, 0.0),
-    ]
+    words = [(0, 1, (1,), -3.0, 0.0), (4, 2, (1,), -1.0, 0.0), (5, 3, (1,), -1.5, 0.0)]
+    silent = [(0, 4), (4, 5), (1, 2), (2, 3), (3, 6)]
+    rows = [*words, *((source, target, (), -1.0, 0.0) for source, target in silent)]
     made = whole(rows, 6, 100.0)
     assert made.seconds.tolist() == [0.0, 2.0, 3.0]
 
@@ -203,9 +172,8 @@ def test_totals_count_words_and_no_ends() -> None:
     lattice = random_lattice(2, num_words=9)
     plain = lattice.totals(Weights(0.0, 0.0))
     np.testing.assert_array_equal(plain, lattice.am_scores)
-    np.testing.assert_allclose(
-        plain - lattice.totals(Weights(0.0, 2.0)), 2.0 * (lattice.words != END)
-    )
+    penalties = plain - lattice.totals(Weights(0.0, 2.0))
+    np.testing.assert_allclose(penalties, 2.0 * (lattice.words != END))
     new = np.ones(len(plain))
     np.testing.assert_allclose(lattice.totals(Weights(3.0, 0.0), new) - plain, 3.0)
 
@@ -225,9 +193,8 @@ def test_totals_count_words_and_no_ends() -> None:
 )
 def test_what_is_no_lattice(changed: dict[str, Any], problem: str) -> None:
     sources, targets, words = np.array([0, 1]), np.array([1, 2]), np.array([7, 0])
-    right = Lattice(
-        "u", "", "", "", 1.0, np.zeros(3), sources, targets, words, np.zeros(2), np.zeros(2)
-    )
+    arcs = sources, targets, words, np.zeros(2), np.zeros(2)
+    right = Lattice("u", "", "", "", 1.0, np.zeros(3), *arcs)
     with pytest.raises(ValueError, match=problem):
         replace(right, **changed)
 

@@ -24,7 +24,7 @@ LANG = Lang(Path("lang"), TOKENS, WORDS, (("ab", ("A", "B")), ("b", ("B",))))
 
 
 def graph(words: tuple[str, ...] = WORDS, topology: str = "standard") -> Graph:
-    return Graph(Path("graph"), None, TOKENS, words, {"ctc_topology": topology})  # type: ignore[arg-type]
+    return Graph(Path("graph"), TOKENS, words, {"ctc_topology": topology}, None)  # type: ignore[arg-type]
 
 
 def a_list(labels: list[int], word_times: WordTimes | None) -> NbestList:
@@ -33,9 +33,7 @@ def a_list(labels: list[int], word_times: WordTimes | None) -> NbestList:
 
 
 def test_times_are_seconds_of_the_cut() -> None:
-    """Three features of 20 ms make one output of 60 ms; the last output reaches beyond the end of
-    the cut.
-    """
+    """Three features of 20 ms make one output; the last one reaches beyond the cut's end."""
     found = a_list([0, 1, 2, 2, 0, 0, 0, 2, 2], WordTimes(LANG, graph()))
     hyp = Hypothesis(1, "ab b", -3.5, {"graph": -1.25}, times=((0.06, 0.24), (0.42, 0.5)))
     assert found == NbestList("u1", "dev_x", "s1", "ab b", False, (hyp,))
@@ -43,36 +41,26 @@ def test_times_are_seconds_of_the_cut() -> None:
 
 
 def test_the_topology_decides_about_equal_tokens() -> None:
-    with pytest.raises(
-        GraphError, match="pronunciations that spell the path of 'ab b', found none"
-    ):
+    with pytest.raises(GraphError, match="that spell the path of 'ab b', found none"):
         a_list([1, 2, 2], WordTimes(LANG, graph()))
     times = a_list([1, 2, 2], WordTimes(LANG, graph(topology="modified"))).hyps[0].times
     assert times == ((0.0, 0.12), (0.12, 0.18))
 
 
-def test_posteriors_become_confidences() -> None:
-    path = SearchPath(
-        (2,), -3.5, -1.25, np.array([2]), np.array([0, 1]), np.array([0.12345678]), np.array([1.5])
-    )
+def test_posteriors_become_confidences_and_names_spans() -> None:
+    sure, named = {"posteriors": np.array([0.12345678])}, {"classes": ((0, 1, "PER"),)}
+    path = SearchPath((2,), -3.5, -1.25, np.array([2]), np.array([0, 1]), **sure, **named)
+    path = replace(path, depths=np.array([1.5]))
     hyp = nbest_list(Cut(), Nbest((path,), False, 2.0), WORDS, 3, None).hyps[0]  # type: ignore[arg-type]
-    assert hyp == Hypothesis(1, "b", -3.5, {"graph": -1.25}, (0.123457,), depths=(1.5,))
-
-
-def test_names_are_spans_of_words() -> None:
-    path = SearchPath(
-        (1, 2), -3.5, -1.25, np.array([1, 2, 2]), np.arange(3), classes=((1, 2, "PER"),)
-    )
-    hyp = nbest_list(Cut(), Nbest((path,), False, 2.0), WORDS, 3, None).hyps[0]  # type: ignore[arg-type]
-    assert hyp == Hypothesis(1, "ab b", -3.5, {"graph": -1.25}, classes=((1, 2, "PER"),))
+    expected = Hypothesis(1, "b", -3.5, {"graph": -1.25}, (0.123457,), depths=(1.5,), **named)
+    assert hyp == expected
 
 
 def test_delimiters_of_a_graph_are_no_words_of_the_language_folder() -> None:
     info = {"ctc_topology": "standard", "classes": {"names": ["PER"]}}
     marked = (*graph().words, "#bPER", "#xPER")
-    found = a_list(
-        [0, 1, 2, 2, 0, 0, 0, 2, 2], WordTimes(LANG, replace(graph(), words=marked, info=info))
-    )
+    times = WordTimes(LANG, replace(graph(), words=marked, info=info))
+    found = a_list([0, 1, 2, 2, 0, 0, 0, 2, 2], times)
     assert found.hyps[0].times == ((0.06, 0.24), (0.42, 0.5))
 
 
@@ -101,15 +89,7 @@ def test_settings() -> None:
     config.load(NbestSearchConfig, [section("nbest")])
     both = [section("decode"), section("nbest")]
     assert config.load(NbestJobConfig, both, ["num_paths=7"]).num_paths == 7
-    for wrong in (
-        "num_paths=0",
-        "first_beam=0",
-        "first_beam=.inf",
-        "max_states=0",
-        "job=2",
-        "search_beam=0",
-        "posterior_scale=0",
-        "method=drawn",
-    ):
+    lists = ("num_paths=0", "first_beam=0", "first_beam=.inf", "max_states=0", "method=drawn")
+    for wrong in (*lists, "job=2", "search_beam=0", "posterior_scale=0"):
         with pytest.raises(ConfigError, match="allows"):
             config.load(NbestJobConfig, both, [wrong])

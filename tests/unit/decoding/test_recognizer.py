@@ -18,23 +18,15 @@ STORED = "speed_perturb: false\ntick_power: -6\ncuts_per_file: 9\n"
 
 
 def test_a_corpus_that_brings_features_has_a_recognizer_that_takes_no_audio(tmp_path: Path) -> None:
-    write_json(
-        tmp_path / "weights.json", {"role": "dev", "lm_weight": 0.5, "insertion_penalty": 1.0}
-    )
+    weights = {"role": "dev", "lm_weight": 0.5, "insertion_penalty": 1.0}
+    write_json(tmp_path / "weights.json", weights)
     write_text(tmp_path / "feats" / "features.yaml", f"kind: given\n{FEATURES}{STORED}")
     folder = tmp_path / "exp"
-    spec = describe(
-        model=folder / "am",
-        graph=tmp_path / "graph",
-        features=tmp_path / "feats",
-        weights=tmp_path / "weights.json",
-        search=SEARCH,
-        beside=folder,
-    )
+    names = {"graph": "graph", "features": "feats", "weights": "weights.json"}
+    paths = {option: tmp_path / name for option, name in names.items()}
+    spec = describe(model=folder / "am", **paths, search=SEARCH, beside=folder)
     assert (spec.model, spec.graph, spec.features) == ("am", "../graph", "given")
     assert (spec.search.lm_weights, spec.search.insertion_penalties) == ([0.5], [1.0])
     config.save(spec, folder / FILE)
-    with pytest.raises(
-        DataError, match="expected features that are computed from audio: fbank or mfcc"
-    ):
+    with pytest.raises(DataError, match="features that are computed from audio: fbank or mfcc"):
         Recognizer.from_folder(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,8 @@ def slow_lm_total(
     start = sum(int(n) + 1 for n in lists.num_words[:at])
     words = range(start, start + int(lists.num_words[at]) + 1)
     if interpolation == "linear":
-        mixed = [
-            sum(w * math.exp(lists.log_probs[n][i]) for n, w in weights.items()) for i in words
-        ]
-        return sum(map(math.log, mixed))
+        probs = {name: np.exp(lists.log_probs[name]) for name in weights}
+        return sum(math.log(sum(w * probs[n][i] for n, w in weights.items())) for i in words)
     return sum(w * sum(lists.log_probs[n][i] for i in words) for n, w in weights.items())
 
 
@@ -76,10 +75,8 @@ def test_grid_against_one_hypothesis_at_a_time(seed: int, interpolation: str) ->
         for n in range(int(lists.utterance[-1]) + 1):
             best, best_score = -1, -math.inf
             for h in np.flatnonzero(lists.utterance == n):
-                named = dict(zip("ab", point.lambdas))
-                score = lists.am[h] + point.lm_weight * slow_lm_total(
-                    lists, h, named, interpolation
-                )
+                lm = slow_lm_total(lists, h, dict(zip("ab", point.lambdas)), interpolation)
+                score = lists.am[h] + point.lm_weight * lm
                 score -= point.insertion_penalty * lists.num_words[h]
                 if score > best_score:
                     best, best_score = h, score
@@ -89,11 +86,8 @@ def test_grid_against_one_hypothesis_at_a_time(seed: int, interpolation: str) ->
 
 def test_ties_go_to_the_lowest_rank() -> None:
     lists = Candidates(
-        utterance=np.array([0, 0, 1, 1]),
-        am=np.zeros(4),
-        num_words=np.zeros(4, dtype=int),
-        errors=np.array([1, 0, 0, 1]),
-        log_probs={"a": np.zeros(4)},
+        *(np.array([0, 0, 1, 1]), np.zeros(4), np.zeros(4, dtype=int)),
+        *(np.array([1, 0, 0, 1]), {"a": np.zeros(4)}),
     )
     found = lists.best(lists.lm_totals({"a": 1.0}, interpolation="linear"), np.ones(2), np.zeros(2))
     assert found.tolist() == [[0, 2], [0, 2]]
@@ -118,12 +112,8 @@ def test_simplex(num: int, steps: int, expected: int) -> None:
 
 
 def test_the_choice_among_equals() -> None:
-    points = [
-        Point(w, p, (a, 1 - a))
-        for w in (0.5, 1.0)
-        for p in (-1.0, 0.0, 1.0)
-        for a in (0.0, 0.5, 1.0)
-    ]
+    grid = itertools.product((0.5, 1.0), (-1.0, 0.0, 1.0), (0.0, 0.5, 1.0))
+    points = [Point(weight, penalty, (a, 1 - a)) for weight, penalty, a in grid]
     assert choose(dict.fromkeys(points, 3)) == Point(0.5, 0.0, (0.5, 0.5))
     assert choose({point: 3 + (point != points[-1]) for point in points}) == points[-1]
 
@@ -147,9 +137,9 @@ def test_scores_that_cannot_be() -> None:
 
 
 CHOSEN = {
-    "role": "dev", "lms": ["a", "b"], "interpolation": "linear", "lm_weight": 0.5, "insertion_penalty": -1,
-    "lambdas": [0.3, 0.7],
-}  # fmt: skip
+    **{"role": "dev", "lms": ["a", "b"], "interpolation": "linear"},
+    **{"lm_weight": 0.5, "insertion_penalty": -1, "lambdas": [0.3, 0.7]},
+}
 
 
 @pytest.mark.parametrize(
@@ -197,11 +187,6 @@ def test_even_weights_are_those_points_of_a_grid() -> None:
     [{"interpolation": "mean"}, {"lm_weights": []}, {"lm_weights": [-1.0]}, {"steps": -1}],
 )
 def test_grids_that_cannot_be(changes: dict) -> None:
-    usual = {
-        "interpolation": "linear",
-        "lm_weights": [1.0],
-        "insertion_penalties": [0.0],
-        "steps": 2,
-    }
+    usual = {"interpolation": "linear", "lm_weights": [1.0], "insertion_penalties": [0.0]}
     with pytest.raises(ValueError):
-        GridConfig(**{**usual, **changes})
+        GridConfig(**{"steps": 2, **usual, **changes})

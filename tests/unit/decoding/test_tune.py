@@ -13,26 +13,18 @@ from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
 
 
 def _decoded(texts: list[tuple[str, dict[tuple[float, float], str]]], role: str = "dev") -> Decoded:
-    utterances = tuple(
-        Utterance(
-            f"u{i}",
-            "p",
-            "s",
-            tuple(ref.split()),
-            not hyps,
-            {Weights(*w): tuple(h.split()) for w, h in hyps.items()},
-        )
-        for i, (ref, hyps) in enumerate(texts)
-    )
+    utterances = []
+    for i, (ref, hyps) in enumerate(texts):
+        words = {Weights(*point): tuple(hyp.split()) for point, hyp in hyps.items()}
+        utterances.append(Utterance(f"u{i}", "p", "s", tuple(ref.split()), not hyps, words))
     grid = tuple(sorted({w for u in utterances for w in u.hyps}))
-    return Decoded(Path("exp/ctc/decode_dev"), role, utterances, grid)
+    return Decoded(Path("exp/ctc/decode_dev"), role, tuple(utterances), grid)
 
 
 def _one(errors: dict[tuple[float, float], int]) -> Decoded:
     """One utterance of three words with so many of them wrong at each point."""
-    return _decoded(
-        [("a a a", {w: " ".join(["x"] * n + ["a"] * (3 - n)) for w, n in errors.items()})]
-    )
+    hyps = {point: " ".join(["x"] * n + ["a"] * (3 - n)) for point, n in errors.items()}
+    return _decoded([("a a a", hyps)])
 
 
 def test_the_fewest_errors_over_all_utterances_win() -> None:
@@ -47,23 +39,16 @@ def test_the_fewest_errors_over_all_utterances_win() -> None:
     assert [c.errors for c in choice.grid.values()] == [2, 1, 3]
     assert choice.edges == ()
     written = choice.to_dict()
-    assert (written["lm_weight"], written["insertion_penalty"], written["role"]) == (
-        1.0,
-        0.0,
-        "dev",
-    )
+    assert written["role"] == "dev"
+    assert (written["lm_weight"], written["insertion_penalty"]) == (1.0, 0.0)
     assert written["wer_percent"] == pytest.approx(20.0)
-    assert written["grid"][0] == {
-        "lm_weight": 0.5,
-        "insertion_penalty": 0.0,
-        **ErrorCounts(hits=3, substitutions=2).to_dict(),
-    }
+    counts = ErrorCounts(hits=3, substitutions=2).to_dict()
+    assert written["grid"][0] == {"lm_weight": 0.5, "insertion_penalty": 0.0, **counts}
 
 
 def test_ties_go_to_the_smallest_weight_then_to_the_penalty_nearest_to_zero() -> None:
-    assert tune(_one({(2.0, 0.0): 1, (1.0, 0.0): 1, (0.5, 0.0): 2}), {}).weights == Weights(
-        1.0, 0.0
-    )
+    tied = {(2.0, 0.0): 1, (1.0, 0.0): 1, (0.5, 0.0): 2}
+    assert tune(_one(tied), {}).weights == Weights(1.0, 0.0)
     tied = {(1.0, -2.0): 1, (1.0, -1.0): 1, (1.0, 1.0): 1, (1.0, 2.0): 1, (1.0, 0.0): 2}
     assert tune(_one(tied), {}).weights == Weights(1.0, -1.0)
 
@@ -96,9 +81,7 @@ def test_scored_units_decide() -> None:
 
 @pytest.mark.parametrize("role", ["test", "train", "adapt"])
 def test_only_dev_is_for_tuning(role: str) -> None:
-    with pytest.raises(
-        DataError, match=f"expected utterances of the role dev, found the role {role}"
-    ):
+    with pytest.raises(DataError, match=f"of the role dev, found the role {role}"):
         tune(_decoded([("a", {(1.0, 0.0): "a"})], role), {})
 
 

@@ -20,30 +20,22 @@ from privasr_k2.decoding.word_times import word_spans
         # Both words could have the middle token: the first variant of the later word wins.
         ([1, 2, 3], [[[1, 2], [1]], [[2, 3], [3]]], [(0, 1), (1, 3)]),
         ([1, 2, 3], [[[1], [1, 2]], [[3], [2, 3]]], [(0, 2), (2, 3)]),
+        # Words that do not spell the path.
+        ([1, 2], [[[1]]], None),
+        ([1], [[[1]], [[2]]], None),
+        ([1, 1], [[[1, 1]]], None),
+        ([1, 2], [[[2, 1]]], None),
+        ([], [[[1]]], None),
+        ([1], [], None),
+        ([0], [[]], None),
     ],
 )
 def test_spans(
-    labels: list[int], pronunciations: list[list[list[int]]], spans: list[tuple[int, int]]
+    labels: list[int],
+    pronunciations: list[list[list[int]]],
+    spans: list[tuple[int, int]] | None,
 ) -> None:
     assert word_spans(labels, pronunciations, repeats=False) == spans
-
-
-@pytest.mark.parametrize(
-    ("labels", "pronunciations"),
-    [
-        ([1, 2], [[[1]]]),
-        ([1], [[[1]], [[2]]]),
-        ([1, 1], [[[1, 1]]]),
-        ([1, 2], [[[2, 1]]]),
-        ([], [[[1]]]),
-        ([1], []),
-        ([0], [[]]),
-    ],
-)
-def test_words_that_do_not_spell_the_path(
-    labels: list[int], pronunciations: list[list[list[int]]]
-) -> None:
-    assert word_spans(labels, pronunciations, repeats=False) is None
 
 
 def test_runs_of_several_equal_tokens() -> None:

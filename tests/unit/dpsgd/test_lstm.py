@@ -15,21 +15,15 @@ def test_values_and_gradients_are_those_of_torch(layers: int, batch_first: bool)
     torch.manual_seed(0)
     lstm = nn.LSTM(3, 4, layers, batch_first=batch_first).double()
     ours = ExampleLstm(lstm)
-    x = (
-        torch.randn(5, 2, 3, dtype=torch.float64)
-        if not batch_first
-        else torch.randn(2, 5, 3).double()
-    )
+    x = torch.randn((2, 5, 3) if batch_first else (5, 2, 3)).double()
     state = (torch.randn(layers, 2, 4).double(), torch.randn(layers, 2, 4).double())
     found = []
     for module in (lstm, ours):
         inputs = [one.clone().requires_grad_() for one in (x, *state)]
         lstm.zero_grad()
         out, (hidden, cell) = module(inputs[0], (inputs[1], inputs[2]))
-        loss = (
-            (out * torch.arange(4.0)).sin().sum() + (2 * hidden).cos().sum() + cell.square().sum()
-        )
-        loss.backward()
+        loss = (out * torch.arange(4.0)).sin().sum() + (2 * hidden).cos().sum()
+        (loss + cell.square().sum()).backward()
         weights = [parameter.grad.clone() for parameter in lstm.parameters()]
         found.append([out, hidden, cell, *(one.grad for one in inputs), *weights])
     for theirs, own in zip(*found):

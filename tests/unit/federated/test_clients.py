@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from privasr_k2.errors import DataError
 from privasr_k2.federated.clients import (
+    ClientText,
     DeviceConfig,
     Utterance,
     clients_of,
@@ -21,6 +22,7 @@ from privasr_k2.federated.clients import (
     zipf_labels,
 )
 from privasr_k2.federated.weighting import Weighting, prepare, symbol_weights
+from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
 from tests.support.fed_small import VOCABULARY, made_clients
 
@@ -50,9 +52,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 def test_bad_lines_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     other = {**GOOD, "client": "b", "id": "v"}
     path = tmp_path / "clients.jsonl"
-    path.write_text(
-        json.dumps(other) + "\n" + json.dumps({**GOOD, **change}) + "\n", encoding="utf-8"
-    )
+    write_jsonl(path, [other, {**GOOD, **change}])
     with pytest.raises(DataError, match=message) as caught:
         read_clients(path)
     assert caught.value.place.startswith(f"{path}:2")
@@ -73,11 +73,8 @@ def test_devices_follow_zipf() -> None:
     counts = np.array([labels.count(f"device-{n:02}") for n in (1, 2, 10)])
     shares = np.array([1, 1 / 2, 1 / 10]) / np.sum(1 / np.arange(1, 51))
     assert np.abs(counts / 20_000 - shares).max() < 0.01
-    assert (
-        labels
-        == zipf_labels(20_000, DEVICES)
-        != zipf_labels(20_000, dataclasses.replace(DEVICES, seed=2))
-    )
+    assert labels == zipf_labels(20_000, DEVICES)
+    assert labels != zipf_labels(20_000, replace(DEVICES, seed=2))
 
 
 def test_clients_of_lists() -> None:
@@ -86,50 +83,34 @@ def test_clients_of_lists() -> None:
         for name, speaker, words in (("u2", "s", "w2 w3"), ("u1", "s", "w1"), ("u3", "t", ""))
         for hyps in [(Hypothesis(1, words, 0.0, {}, (0.5,) * len(words.split())),) if words else ()]
     ]
-    config = dataclasses.replace(DEVICES, client="speaker")
+    config = replace(DEVICES, client="speaker")
     [client] = clients_of(lists, config)
-    assert [(one.id, one.words, one.confidences) for one in client.utterances] == [
-        ("u1", ("w1",), (0.5,)),
-        ("u2", ("w2", "w3"), (0.5, 0.5)),
-    ]
-    assert [c.num_words for c in clients_of(lists, dataclasses.replace(config, text="ref"))] == [
-        2,
-        1,
-    ]
+    expected = Utterance("u1", ("w1",), (0.5,)), Utterance("u2", ("w2", "w3"), (0.5, 0.5))
+    assert client.utterances == expected
+    assert [c.num_words for c in clients_of(lists, replace(config, text="ref"))] == [2, 1]
     assert table([client])["words"] == 3
     with pytest.raises(DataError):
         clients_of(lists[2:], config)
 
 
 def test_weights_of_symbols() -> None:
-    one = Utterance("u", ("a", "b"), (0.25, 0.75))
-    found = {
-        way: symbol_weights(one, way).tolist() for way in ("all", "hard", "utterance", "token")
-    }
-    assert found == {
-        "all": [1, 1, 1],
-        "hard": [1, 1, 1],
-        "utterance": [0.5] * 3,
-        "token": [0.25, 0.75, 0.5],
-    }
+    utterance = Utterance("u", ("a", "b"), (0.25, 0.75))
+    weights = {"all": [1] * 3, "hard": [1] * 3, "utterance": [0.5] * 3, "token": [0.25, 0.75, 0.5]}
+    assert {use: symbol_weights(utterance, use).tolist() for use in weights} == weights
 
 
 def test_hard_threshold_leaves_sentences_out() -> None:
     clients = made_clients(6)
-    means = [[np.mean(one.confidences) for one in client.utterances] for client in clients]
     found = prepare(clients, VOCABULARY, Weighting("hard", 0.5))
-    assert [len(one.text) for one in found] == [sum(m >= 0.5 for m in each) for each in means]
-    assert all(one.num_words == len(one.text.words) for one in found)
+    for client, data in zip(clients, found, strict=True):
+        means = [np.mean(utterance.confidences) for utterance in client.utterances]
+        assert len(data.text) == sum(mean >= 0.5 for mean in means)
+        assert data.num_words == len(data.text.words)
     assert len(prepare(clients, VOCABULARY, Weighting("hard", 1.0))[0].text) == 0
 
 
 def test_ways_need_confidences() -> None:
-    bare = [
-        dataclasses.replace(
-            c, utterances=tuple(dataclasses.replace(u, confidences=None) for u in c.utterances)
-        )
-        for c in made_clients(2)
-    ]
+    bare = [ClientText("c", (Utterance("u", ("w1",), None),))]
     prepare(bare, VOCABULARY, Weighting("all", 0.5))
     for way in ("hard", "utterance", "token"):
         with pytest.raises(DataError, match="confidences"):

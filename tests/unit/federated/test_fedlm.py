@@ -1,10 +1,7 @@
-"""The loop: rounds go on without clients that fail, go on where they were killed, spend what was
-entered.
-"""
+"""Rounds go on without clients that fail, continue after a kill, and cost what was entered."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +53,14 @@ def run(
     return [*rounds(made, config, ALONE, secrets or Drawn("cohorts", 1), files)]
 
 
+EVERYONE = tuple(f"client-{number:02}" for number in range(12))
+
+
+def without(*names: str):
+    """A failure of these clients."""
+    return lambda number, name: "no power" if name in names else None
+
+
 def last(done: list[Round]) -> torch.Tensor:
     return done[-1].stand.server.weights
 
@@ -74,15 +79,11 @@ def test_a_chunk_or_everybody_alone(more: list[str]) -> None:
 def test_a_round_goes_on_without_those_who_fail(
     more: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = settings(*more, "sampling=everyone", "rounds=2")
-    failed = run(
-        config, fail=lambda number, name: "no power" if name in ("client-01", "client-05") else None
-    )
-    assert [one.figures["failed"] for one in failed] == [
-        2,
-        2,
-    ] and "client-05: no power" in caplog.text
-    others = [c for c in clients_for(config) if c.name not in ("client-01", "client-05")]
+    config, gone = settings(*more, "sampling=everyone", "rounds=2"), ("client-01", "client-05")
+    failed = run(config, fail=without(*gone))
+    assert [done.figures["failed"] for done in failed] == [2, 2]
+    assert "client-05: no power" in caplog.text
+    others = [client for client in clients_for(config) if client.name not in gone]
     only = [*rounds(Federation(others, trainer(config)), config, ALONE, Drawn("cohorts", 1), None)]
     torch.testing.assert_close(last(failed), last(only), atol=1e-5, rtol=0)
 
@@ -91,11 +92,11 @@ def test_nan_harms_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
     config = settings("sampling=everyone", "rounds=1")
     size = len(trainer(config).vector)
     replaced = {"client-03": torch.full((size,), float("nan"))}
-    [one] = run(config, replaced=replaced)
-    assert torch.isfinite(one.stand.server.weights).all() and one.figures["failed"] == 1
+    done = run(config, replaced=replaced)
+    assert torch.isfinite(last(done)).all() and done[0].figures["failed"] == 1
     assert "client-03: values that are not finite" in caplog.text
-    [without] = run(config, fail=lambda number, name: "left" if name == "client-03" else None)
-    torch.testing.assert_close(last([one]), last([without]), atol=1e-5, rtol=0)
+    expected = run(config, fail=without("client-03"))
+    torch.testing.assert_close(last(done), last(expected), atol=1e-5, rtol=0)
 
 
 def test_a_client_that_takes_too_long_is_left_out() -> None:
@@ -106,7 +107,7 @@ def test_a_client_that_takes_too_long_is_left_out() -> None:
 
 
 def test_when_all_fail_nothing_moves() -> None:
-    done = run(settings("rounds=1"), fail=lambda number, name: "gone")
+    done = run(settings("rounds=1"), fail=without(*EVERYONE))
     assert torch.equal(last(done), trainer(settings()).vector) and done[0].delta is None
 
 
@@ -117,12 +118,8 @@ def test_under_a_claim_the_denominator_stays() -> None:
     unit[0] = 5.0
     replaced = {f"client-{n:02}": unit for n in range(12)}
     [whole] = run(config, replaced=replaced)
-    [half] = run(
-        config, replaced=replaced, fail=lambda n, name: "gone" if int(name[-2:]) % 2 else None
-    )
-    assert float(whole.delta[0]) == pytest.approx(0.5) and float(half.delta[0]) == pytest.approx(
-        0.25
-    )
+    [half] = run(config, replaced=replaced, fail=without(*EVERYONE[::2]))
+    assert [float(done.delta[0]) for done in (whole, half)] == pytest.approx([0.5, 0.25])
 
 
 def test_noise_has_the_size_that_is_entered() -> None:
@@ -142,16 +139,13 @@ def test_noise_has_the_size_that_is_entered() -> None:
 )
 @pytest.mark.parametrize("adaptive", [[], ["privacy.quantile=0.5", "privacy.count_noise=2.0"]])
 def test_noise_is_correlated_as_the_ledger_has_it(strategy: list[str], adaptive: list[str]) -> None:
-    """Nobody sends anything: what is released, decoded as it was encoded, is the noise of the
-    streams.
-    """
+    """Nobody sends anything: the decoded release is the noise of the streams."""
     config = settings(*CORRELATED, *strategy, *adaptive, "rounds=7", "privacy.noise=3.0")
     secrets = Drawn("cohorts", 2)
-    done = run(config, secrets, fail=lambda number, name: "gone")
+    done = run(config, secrets, fail=without(*EVERYONE))
     clips = [0.5, *(one.stand.clip for one in done[:-1])]
-    noise = [
-        one.delta.numpy() * 6 / (clip * config.privacy.sum_noise) for one, clip in zip(done, clips)
-    ]
+    sizes = [clip * config.privacy.sum_noise / 6 for clip in clips]
+    noise = [one.delta.numpy() / size for one, size in zip(done, sizes)]
     made = config.strategy_for(12)
     drawn = []
     for row in made.encode:
@@ -165,9 +159,7 @@ def test_noise_is_correlated_as_the_ledger_has_it(strategy: list[str], adaptive:
 
 
 def test_cohorts_in_a_fixed_order() -> None:
-    """Each client every other round, the same rounds in every epoch; whoever fails moves nobody
-    else.
-    """
+    """Each client every other round, the same rounds in every epoch."""
     seen: list[set[str]] = [set() for _ in range(6)]
 
     def sees(number: int, name: str) -> None:
@@ -185,20 +177,13 @@ def test_one_client_moves_the_measurements_by_what_is_claimed() -> None:
     long = torch.zeros(size)
     long[3] = 7.0
     released = []
-    for fails in (False, True):
-        one = run(
-            config,
-            replaced={"client-04": long},
-            fail=lambda n, name, fails=fails: "gone" if name != "client-04" or fails else None,
-        )
-        released.append(np.array([each.delta.numpy() for each in one], dtype=np.float64) * 6)
+    for failing in (set(EVERYONE) - {"client-04"}, EVERYONE):
+        done = run(config, replaced={"client-04": long}, fail=without(*failing))
+        released.append(np.array([each.delta.numpy() for each in done], dtype=np.float64) * 6)
     made = config.strategy_for(12)
-    moved = np.linalg.norm(made.encode @ (released[0] - released[1]) / made.scale)
-    claimed = spending(config, 12).event.noise_multiplier  # 1e-6 by the sensitivity of clip 1
-    assert (
-        moved / 0.5 == pytest.approx(1e-6 / claimed, rel=0.2)
-        and moved / 0.5 <= 1e-6 / claimed * 1.001
-    )
+    moved = np.linalg.norm(made.encode @ (released[0] - released[1]) / made.scale) / 0.5
+    claimed = 1e-6 / spending(config, 12).event.noise_multiplier  # the sensitivity of clip 1
+    assert moved == pytest.approx(claimed, rel=0.2) and moved <= claimed * 1.001
 
 
 @pytest.mark.parametrize(
@@ -215,9 +200,7 @@ def test_one_client_moves_the_measurements_by_what_is_claimed() -> None:
 def test_killed_and_continued_gives_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], killed_in: str, at: int
 ) -> None:
-    """Killed before or while a stand or a round is written; the key is the release's own, and so
-    stays.
-    """
+    """Killed before or while a stand or a round is written, with the release's own key."""
     config = settings(*more, "rounds=6", "save_every=2")
     secrets = Drawn("cohorts", 5)
     expected = run(config, secrets)
@@ -242,10 +225,8 @@ def test_killed_and_continued_gives_the_same(
             pass
     again = run(config, secrets, files)
     if again:  # else it had come to its end
-        assert (
-            torch.equal(last(again), last(expected))
-            and again[-1].stand.clip == expected[-1].stand.clip
-        )
+        assert torch.equal(last(again), last(expected))
+        assert again[-1].stand.clip == expected[-1].stand.clip
 
 
 def test_what_was_released_is_read_back_and_not_drawn_again(tmp_path: Path) -> None:
@@ -259,19 +240,12 @@ def test_what_was_released_is_read_back_and_not_drawn_again(tmp_path: Path) -> N
     assert torch.equal(again[0].delta, first.delta) and torch.equal(again[1].delta, second.delta)
     assert not again[0].figures and again[2].figures
     other = RoundFiles(tmp_path / "checkpoints", "two", writes=True)
-    assert run(config, Drawn("cohorts", None), other)[
-        0
-    ].figures  # of another release nothing is read
+    assert run(config, Drawn("cohorts", None), other)[0].figures  # nothing of another is read
 
 
 def begun(tmp_path: Path, config: FedLmConfig, clients: int):
-    return release.begin(
-        tmp_path / "ledger.json",
-        beside=tmp_path / "privacy.json",
-        spending=spending(config, clients),
-        fingerprint="f",
-        max_epsilon=None,
-    )
+    costs = {"spending": spending(config, clients), "fingerprint": "f", "max_epsilon": None}
+    return release.begin(tmp_path / "ledger.json", beside=tmp_path / "privacy.json", **costs)
 
 
 @pytest.mark.parametrize(
@@ -291,13 +265,10 @@ def test_a_release_from_beginning_to_end(
     def dies(*args, **kwargs):
         raise Killed
 
-    with monkeypatch.context() as patched:
-        if before_finish:
-            patched.setattr(release.Release, "finish", dies)
-        else:
-            patched.setattr(train, "save_lm", dies)
-        with pytest.raises(Killed):
-            attempt()
+    target = (release.Release, "finish") if before_finish else (train, "save_lm")
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(*target, dies)
+        attempt()
     attempt()
     weights = load_tensors(tmp_path / "out" / "model.safetensors")
     attempt()  # finished: everything was written
@@ -323,7 +294,4 @@ def test_what_is_trained_and_from_where(tmp_path: Path, change: str) -> None:
     same = {name for name in before if torch.equal(before[name], after[name])}
     output = {name for name in before if name.startswith("output")}
     assert same == (set(before) - output if change == "trained=output" else set())
-    assert (
-        dataclasses.asdict(config)["rounds"]
-        == read_json(tmp_path / "out" / "federated.json")["rounds"]
-    )
+    assert read_json(tmp_path / "out" / "federated.json")["rounds"] == 1

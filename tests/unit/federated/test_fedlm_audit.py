@@ -23,9 +23,8 @@ ALONE = Process(0, 1, torch.device("cpu"))
 
 
 def audit(*overrides: str) -> AuditConfig:
-    return configs.load(
-        AuditConfig, [section("fedlm_audit")], ["canaries=5", "candidates=30", *overrides]
-    )
+    changes = ["canaries=5", "candidates=30", *overrides]
+    return configs.load(AuditConfig, [section("fedlm_audit")], changes)
 
 
 def test_the_audit_exceeds_the_claim_where_noise_is_divided() -> None:
@@ -44,9 +43,8 @@ def test_secrets_and_members_are_found_without_privacy() -> None:
     members, others = fedlm_audit.split_members(clients, seed=1)
     assert {c.name for c in members} | {c.name for c in others} == {c.name for c in clients}
     trained = trainer(config)
-    data = prepare(
-        fedlm_audit.plant(members, canaries, chosen.repeats), VOCABULARY, config.confidences
-    )
+    planted = fedlm_audit.plant(members, canaries, chosen.repeats)
+    data = prepare(planted, VOCABULARY, config.confidences)
     for _ in rounds(Federation(data, trained), config, ALONE, Drawn("cohorts", 1), None):
         pass
     before = NeuralScorer(new_lm(SPEC, VOCABULARY, seed=1).eval(), VOCABULARY)

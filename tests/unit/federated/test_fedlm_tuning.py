@@ -1,5 +1,4 @@
-"""Learning rates tried on clients of dev: who trains, who is scored, how large cohorts are; the
-kept round."""
+"""Learning rates tried on clients of dev, and the kept round."""
 
 from __future__ import annotations
 
@@ -73,9 +72,8 @@ def test_the_rates_of_the_least_perplexity() -> None:
         return trainer(settings(), lr=chosen.client.lr)
 
     with join("cpu") as process:
-        first, again = (
-            tune(make, made_clients(8), DEV, VOCABULARY, asked, process) for _ in range(2)
-        )
+        arguments = make, made_clients(8), DEV, VOCABULARY, asked, process
+        first, again = tune(*arguments), tune(*arguments)
     assert first == again
     ppls = {one["server_lr"]: one["ppl"] for one in first["grid"]}
     assert first["server_lr"] == min(ppls, key=lambda lr: ppls[lr]) and len(set(ppls.values())) == 2
@@ -119,11 +117,8 @@ def test_the_kept_round_survives_a_kill(tmp_path: Path, monkeypatch: pytest.Monk
             patch.setattr(round_files.RoundFiles, "save", killed)
             run("parts", process)
         run("parts", process)
-    kept = [
-        read_json(tmp_path / name / "federated.json")["kept_round"] for name in ("whole", "parts")
-    ]
+    folders = tmp_path / "whole", tmp_path / "parts"
+    kept = [read_json(folder / "federated.json")["kept_round"] for folder in folders]
     assert kept[0] == kept[1] < 4
-    whole, parts = (
-        load_tensors(tmp_path / name / "model.safetensors") for name in ("whole", "parts")
-    )
+    whole, parts = (load_tensors(folder / "model.safetensors") for folder in folders)
     assert all(torch.equal(whole[key], parts[key]) for key in whole)

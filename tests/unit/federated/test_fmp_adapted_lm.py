@@ -50,9 +50,8 @@ def scorer(kind: str) -> NeuralScorer:
     lm = new_lm(spec, WORDS, 3)
     with torch.no_grad():
         for parameter in lm.parameters():
-            parameter += 0.3 * torch.randn(
-                parameter.shape, generator=torch.Generator().manual_seed(1)
-            )
+            generator = torch.Generator().manual_seed(1)
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
     return NeuralScorer(lm, WORDS)
 
 
@@ -112,20 +111,14 @@ def test_sums_to_one(kind: str) -> None:
 def test_blocks_do_not_matter() -> None:
     lm = scorer("transformer full")
     whole = adapted_log_probs(lm, NBESTS, STATES, some_factors)
-    assert np.allclose(
-        adapted_log_probs(lm, NBESTS, STATES, some_factors, max_numbers=1), whole, atol=1e-5
-    )
+    small = adapted_log_probs(lm, NBESTS, STATES, some_factors, max_numbers=1)
+    assert np.allclose(small, whole, atol=1e-5)
 
 
 def test_no_lists() -> None:
-    assert adapted_log_probs(scorer("lstm full"), [], np.zeros(0, int), some_factors).shape == (
-        0,
-        2,
-    )
-    assert adapted_log_probs(scorer("lstm full"), [[]], np.zeros(1, int), some_factors).shape == (
-        0,
-        2,
-    )
+    for nbests in ([], [[]]):
+        states = np.zeros(len(nbests), int)
+        assert adapted_log_probs(scorer("lstm full"), nbests, states, some_factors).shape == (0, 2)
 
 
 def test_normalizers_by_the_definition() -> None:
@@ -158,9 +151,11 @@ def test_factors_are_equations_1_and_2() -> None:
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [((-0.1, 0.5, 0.2), "lam"), ((0.5, -0.1, 0.2), "alpha"), ((0.5, 0.2, 1.1), "beta"),
-     ((0.5, 0.6, 0.5), r"alpha \+ beta"), ((float("nan"), 0.1, 0.1), "lam")],
-)  # fmt: skip
+    [
+        *(((-0.1, 0.5, 0.2), "lam"), ((float("nan"), 0.1, 0.1), "lam")),
+        *(((0.5, -0.1, 0.2), "alpha"), ((0.5, 0.2, 1.1), "beta"), ((0.5, 0.6, 0.5), r"alpha \+ ")),
+    ],
+)
 def test_hyper_parameters_out_of_range(values: tuple[float, float, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Mixing(*values)
@@ -177,12 +172,10 @@ def test_an_ngram_model_is_adapted_exactly() -> None:
     assert np.abs(history_sums(adapted) - 1).max() < 1e-9
     assert adapted_arpa(model, factors[1]) is model
     nbests = [[["a", "b"], ["c"]], [["b"]]]
-    found = adapted_arpa_log_probs(
-        model, nbests, np.array([0, 1]), lambda s: factors if s else 0 * factors
-    )
+    states = np.array([0, 1])
+    found = adapted_arpa_log_probs(model, nbests, states, lambda s: factors if s else 0 * factors)
     plain = ClassLm(model, {}).nbest_token_log_probs(nbests)
     assert np.array_equal(found[:5, 0], plain[:5]) and np.array_equal(found[:, 1], plain)
-    assert np.allclose(
-        found[5:, 0], ClassLm(adapted, {}).nbest_token_log_probs(nbests)[5:], atol=1e-12
-    )
+    expected = ClassLm(adapted, {}).nbest_token_log_probs(nbests)
+    assert np.allclose(found[5:, 0], expected[5:], atol=1e-12)
     assert not np.allclose(found[5:, 0], plain[5:], atol=1e-3)

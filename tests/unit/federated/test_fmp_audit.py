@@ -58,9 +58,8 @@ def test_the_rarest_word_of_one_user() -> None:
     made = mechanism(unit="user", rounds=4)
     word, said = rarest_word(spoken, made)
     assert word == NUMBERS.ids["h"]
-    assert said.tolist() == increments_of(spoken, made)[:, word].tolist() and said.astype(bool).tolist() == [
-        False, True, False, True,
-    ]  # fmt: skip
+    assert said.tolist() == increments_of(spoken, made)[:, word].tolist()
+    assert said.astype(bool).tolist() == [False, True, False, True]
     everybody = spoken_of(made_lists([["a"]] * 4), timeline[:4], NUMBERS)
     with pytest.raises(PrivacyError, match="one user alone"):
         rarest_word(everybody, mechanism(unit="user", rounds=1))

@@ -76,9 +76,8 @@ def test_samples_of_clients() -> None:
     assert sampled_clients(10, dataclasses.replace(config, client_fraction=1e-9)).sum() == 6
     _, _, spoken = random_world(4, utterances=30)
     few = global_marginals(spoken, dataclasses.replace(CACHES, client_fraction=0.4), U)
-    assert np.allclose(few.sum(axis=1), 1) and not np.allclose(
-        few, global_marginals(spoken, CACHES, U)
-    )
+    every = global_marginals(spoken, CACHES, U)
+    assert np.allclose(few.sum(axis=1), 1) and not np.allclose(few, every)
 
 
 def test_perplexities_by_client_and_round() -> None:
@@ -89,12 +88,12 @@ def test_perplexities_by_client_and_round() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [({"rounds": 0}, "rounds"), ({"kernel_bandwidth": -1.0}, "kernel_bandwidth"),
-     ({"prior_words": -1.0}, "prior_words"),
-     ({"decay": 0.0}, "decay"), ({"decay": 1.5}, "decay"), ({"refresh": "day"}, "refresh"),
-     ({"client_fraction": 0.0}, "client_fraction")],
-)  # fmt: skip
-def test_values_out_of_range(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        dataclasses.replace(CACHES, **change)  # type: ignore[arg-type]
+    ("name", "value"),
+    [
+        *(("rounds", 0), ("kernel_bandwidth", -1.0), ("prior_words", -1.0), ("decay", 0.0)),
+        *(("decay", 1.5), ("refresh", "day"), ("client_fraction", 0.0)),
+    ],
+)
+def test_values_out_of_range(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=name):
+        dataclasses.replace(CACHES, **{name: value})  # type: ignore[arg-type]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from privasr_k2.errors import ConfigError, PrivacyError
-from privasr_k2.federated.cohorts import chunks, expected_size, sampling_of
+from privasr_k2.federated.cohorts import SCHEMES, chunks, expected_size, sampling_of
 from privasr_k2.federated.settings import spending
 from privasr_k2.federated.train import paper_epsilon
 from privasr_k2.federated.weighting import Weighting, prepare
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.correlated import correlated_event
-from privasr_k2.privacy.plan import PlanRequest, plan
+from privasr_k2.privacy.plan import Plan, PlanRequest, plan
 from privasr_k2.privacy.strategies import Turns
 from tests.support.fed_small import PRIVATE, VOCABULARY, made_clients, settings
 
@@ -76,17 +78,15 @@ def test_without_noise_there_is_no_claim() -> None:
         spending(settings("privacy.clip=0.5"), 20)
 
 
+def planned_for(**asked: Any) -> Plan:
+    asked |= {"kind": "updates", "unit": "user", "units": 200, "relation": "add or remove one"}
+    nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
+    return plan(PlanRequest(**{**nothing, **asked, "delta": 1e-5, "noise": 1.0}))
+
+
 @pytest.mark.parametrize("more", [[], ["privacy.quantile=0.5"], ["privacy.isolate_clients=false"]])
 def test_what_is_entered_is_what_was_planned(more: list[str]) -> None:
-    nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
-    asked = {
-        "kind": "updates",
-        "unit": "user",
-        "units": 200,
-        "relation": "add or remove one",
-        "delta": 1e-5,
-    }
-    planned = plan(PlanRequest(**{**nothing, **asked, "rate": 0.025, "rounds": 4, "noise": 1.0}))
+    planned = planned_for(rate=0.025, rounds=4)
     entered = spending(settings(*PRIVATE, *more), 200)
     assert account(entered.event, entered.relation, 1e-5) == planned.epsilon
     assert entered.sampling == "Poisson, rate 0.025" and entered.units == 200
@@ -97,19 +97,7 @@ def test_correlated_noise_is_entered_as_one_mechanism(strategy: str) -> None:
     """200 clients, 40 a round, 23 rounds: a client is in 5 of them at most, 5 rounds apart."""
     config = settings(*ORDERED, f"privacy.strategy={strategy}", "cohort=40", "rounds=23")
     entered = spending(config, 200)
-    asked = {
-        "kind": "updates",
-        "unit": "user",
-        "units": 200,
-        "relation": "add or remove one",
-        "delta": 1e-5,
-    }
-    nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
-    planned = plan(
-        PlanRequest(
-            **{**nothing, **asked, "batches": 5, "strategy": strategy, "rounds": 23, "noise": 1.0}
-        )
-    )
+    planned = planned_for(batches=5, strategy=strategy, rounds=23)
     assert entered.event == planned.event and entered.sampling == planned.sampling
     made = config.strategy_for(200)
     assert entered.event == correlated_event(1.0, made, Turns(5, 5))
@@ -120,22 +108,18 @@ def test_correlated_noise_is_entered_as_one_mechanism(strategy: str) -> None:
     # rounds.
     apart = spending(settings(*PRIVATE, "sampling=ordered", "cohort=40", "rounds=23"), 200)
     assert entered.event.noise_multiplier < 5**-0.5
-    assert (
-        account(apart.event, apart.relation, 1e-5).value
-        < account(entered.event, entered.relation, 1e-5).value
-    )
-    everyone = spending(
-        settings(*ORDERED, f"privacy.strategy={strategy}", "sampling=everyone", "rounds=23"), 200
-    )
+    costs = [account(one.event, one.relation, 1e-5).value for one in (apart, entered)]
+    assert costs[0] < costs[1]
+    everyone = (*ORDERED, f"privacy.strategy={strategy}", "sampling=everyone", "rounds=23")
+    everyone = spending(settings(*everyone), 200)
     assert everyone.event.noise_multiplier < entered.event.noise_multiplier
 
 
 def test_orders_that_are_drawn_anew_may_bring_a_client_twice_in_a_row() -> None:
+    numbers = (*ORDERED, "cohort=40", "rounds=23", "privacy.bands=5")
     fixed, anew = (
-        spending(
-            settings(*ORDERED, f"sampling={one}", "cohort=40", "rounds=23", "privacy.bands=5"), 200
-        )
-        for one in ("ordered", "partitioned")
+        spending(settings(*numbers, f"sampling={sampling}"), 200)
+        for sampling in ("ordered", "partitioned")
     )
     assert anew.event.noise_multiplier < 0.9 * fixed.event.noise_multiplier
 
@@ -163,17 +147,9 @@ def test_the_denominator_is_public() -> None:
     config = settings(*PRIVATE, "weights.by=capped", "weights.mean=0.5")
     assert config.denominator(200) == 2.5
     assert config.weights.of(1000) == 1.0 and config.weights.of(50) == 0.5
-    for scheme, size in {
-        "poisson": 5.0,
-        "fixed": 5.0,
-        "partitioned": 5.0,
-        "ordered": 5.0,
-        "everyone": 200.0,
-    }.items():
-        assert (
-            expected_size(sampling_of(scheme, cohort=5, client_fraction=None, clients=200), 200)
-            == size
-        )
+    for scheme in SCHEMES:
+        sampling = sampling_of(scheme, cohort=5, client_fraction=None, clients=200)
+        assert expected_size(sampling, 200) == (200 if scheme == "everyone" else 5)
 
 
 def test_chunks_have_everybody_once_and_room() -> None:

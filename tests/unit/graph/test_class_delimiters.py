@@ -16,13 +16,10 @@ INFO = {"classes": {"names": ["PER", "LOC"]}}
 
 def test_delimiters_of_a_graph() -> None:
     delimiters = ClassDelimiters.of_graph(WORDS, INFO, Path("graph"))
-    assert (
-        delimiters == ClassDelimiters(4, ("PER", "LOC")) and list(delimiters.symbols) == WORDS[4:]
-    )
-    assert delimiters.split([4, 1, 5, 2, 6, 1, 2, 7]) == (
-        (1, 2, 1, 2),
-        ((0, 1, "PER"), (2, 4, "LOC")),
-    )
+    assert delimiters == ClassDelimiters(4, ("PER", "LOC"))
+    assert list(delimiters.symbols) == WORDS[4:]
+    words, spans = delimiters.split([4, 1, 5, 2, 6, 1, 2, 7])
+    assert words == (1, 2, 1, 2) and spans == ((0, 1, "PER"), (2, 4, "LOC"))
     assert delimiters.split([1]) == ((1,), ()) and delimiters.split([]) == ((), ())
 
 

@@ -30,13 +30,7 @@ def paths(rows: list[tuple[int, int, int, float, tuple[int, ...]]], frames: int)
             for _, target, label, more, said in leaving.get(state, ()):
                 ended[target, (*labels, label), words + said, round(score + more, 4)] += count
         fronts = ended
-    return Counter(
-        {
-            (labels, words, score): n
-            for (_, labels, words, score), n in fronts.items()
-            if labels[-1] == -1
-        }
-    )
+    return Counter({path[1:]: n for path, n in fronts.items() if path[1][-1] == -1})
 
 
 def rows_of_arcs(arcs: WordArcs) -> list[tuple[int, int, int, float, tuple[int, ...]]]:

@@ -25,10 +25,8 @@ def best_of(fst: Fst) -> Costs:
         for arc in range(fst.row_splits[state], fst.row_splits[state + 1]):
             label, word = int(fst.ilabels[arc]), int(fst.olabels[arc])
             if label == 0 or len(labels) < LONGEST:
-                walk(
-                    int(fst.targets[arc]), (*labels, label)[: len(labels) + (label > 0)],
-                    (*words, word)[: len(words) + (word > 0)], cost + float(fst.costs[arc]),
-                )  # fmt: skip
+                longer = (*labels, *[label][: label > 0]), (*words, *[word][: word > 0])
+                walk(int(fst.targets[arc]), *longer, cost + float(fst.costs[arc]))
 
     walk(fst.start, (), (), 0.0)
     return dict(best)

@@ -41,24 +41,12 @@ def model(tmp_path: Path) -> Arpa:
 
 def test_arcs_by_hand(model: Arpa) -> None:
     made = grammar(model, {"a": 1, "b": 2}, backoff_label=9, place="a.arpa")
-    arcs = {
-        (s, t, label): cost / math.log(10)
-        for s, t, label, cost in zip(
-            made.sources.tolist(), made.targets.tolist(), made.labels.tolist(), made.costs.tolist()
-        )
-    }
-    # States: 0 after <s>, 1 nothing known, 2 after a. After b nothing is known: b has no longer
-    # n-grams.
-    assert arcs == pytest.approx(
-        {
-            (0, 2, 1): 0.2,
-            (0, 1, 9): 0.3,
-            (1, 2, 1): 0.5,
-            (1, 1, 2): 0.6,
-            (2, 1, 2): 0.3,
-            (2, 1, 9): 0.2,
-        }
-    )
+    arcs = zip(made.sources.tolist(), made.targets.tolist(), made.labels.tolist())
+    costs = dict(zip(arcs, (made.costs / math.log(10)).tolist(), strict=True))
+    # States: 0 after <s>, 1 the empty history, 2 after a; b has no longer n-grams.
+    from_start = {(0, 2, 1): 0.2, (0, 1, 9): 0.3}
+    others = {(1, 2, 1): 0.5, (1, 1, 2): 0.6, (2, 1, 2): 0.3, (2, 1, 9): 0.2}
+    assert costs == pytest.approx(from_start | others)
     assert made.finals / math.log(10) == pytest.approx([math.inf, 0.7, 0.4])
     assert made.num_words == 2
     assert made.to_openfst().startswith("0 ")
@@ -79,9 +67,7 @@ def test_words_of_the_lexicon_only(model: Arpa) -> None:
 
 
 def test_no_common_word(model: Arpa) -> None:
-    with pytest.raises(
-        GraphError, match=r"a.arpa: expected words of words.txt, found none of its 5 words"
-    ):
+    with pytest.raises(GraphError, match=r"a.arpa: .* words.txt, found none of its 5 words"):
         grammar(model, {"c": 1}, backoff_label=9, place="a.arpa")
 
 

@@ -15,18 +15,13 @@ from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from tests.support.conf import section
+from tests.support.small_graphs import make_graph, make_lang
 
 
 @pytest.fixture
 def lang(tmp_path: Path) -> Lang:
-    folder = tmp_path / "lang"
-    folder.mkdir()
-    (folder / "tokens.txt").write_text(symbols_text(["<blk>", "A", "B", "C"]))
-    (folder / "words.txt").write_text(
-        symbols_text(["<eps>", "a", "ab", "abba", "too", "two", "#0"])
-    )
-    (folder / "lexicon.txt").write_text("a A\nab A B\nabba A B B A\ntoo C A\ntwo C A\ntwo C\n")
-    return load_lang(folder)
+    lexicon = "a A\nab A B\nabba A B B A\ntoo C A\ntwo C A\ntwo C\n"
+    return make_lang(tmp_path / "lang", lexicon)
 
 
 @pytest.fixture
@@ -41,7 +36,7 @@ def test_lexicon_disambiguates_homophones_and_beginnings(lang: Lang) -> None:
     arcs = [line.split() for line in text.splitlines() if len(line.split()) == 4]
     assert arcs[0] == ["0", "0", "4", "6"]  # C = 4 tokens; #0 is word 6
     ends = [arc[2] for arc in arcs if int(arc[2]) > 4]
-    # a and ab begin longer words; too and two sound alike; "two C" begins them; abba needs nothing.
+    # a and ab begin longer words; too and two sound alike; "two C" begins them.
     assert sorted(ends) == ["5", "5", "5", "5", "6"]
 
 
@@ -75,15 +70,11 @@ def test_a_graph_that_grows_too_large_is_refused(lang: Lang, model: Arpa) -> Non
 @pytest.fixture
 def folder(tmp_path: Path, lang: Lang, model: Arpa) -> Path:
     pytest.importorskip("k2")
-    graphs, info = compile_graph(
-        lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa")
-    )
-    save_graph(graphs, lang, info, tmp_path / "graph")
-    return tmp_path / "graph"
+    return make_graph(tmp_path / "graph", lang, model)
 
 
 @pytest.mark.k2
-def test_labels_beyond_the_tokens_are_refused(folder: Path) -> None:
+def test_labels_beyond_tokens_and_words_are_refused(folder: Path) -> None:
     (folder / "tokens.txt").write_text(symbols_text(["<blk>", "A", "B"]))
     with pytest.raises(GraphError, match="num_tokens: 3"):
         load_graph(folder)
@@ -91,10 +82,8 @@ def test_labels_beyond_the_tokens_are_refused(folder: Path) -> None:
     (folder / "graph.yaml").write_text(text.replace("num_tokens: 4", "num_tokens: 3"))
     with pytest.raises(GraphError, match="labels below 3, found label 3"):
         load_graph(folder)
-
-
-@pytest.mark.k2
-def test_words_beyond_the_list_are_refused(folder: Path) -> None:
+    (folder / "graph.yaml").write_text(text)
+    (folder / "tokens.txt").write_text(symbols_text(["<blk>", "A", "B", "C"]))
     (folder / "words.txt").write_text(symbols_text(["<eps>", "a", "#0"]))
     with pytest.raises(GraphError, match="word numbers below 3"):
         load_graph(folder)
@@ -104,13 +93,8 @@ def test_words_beyond_the_list_are_refused(folder: Path) -> None:
 def test_a_graph_of_another_compilation_is_refused(
     tmp_path: Path, lang: Lang, model: Arpa, folder: Path
 ) -> None:
-    graphs, info = compile_graph(
-        lang, model, GraphConfig("modified", 1000), model_path=Path("a.arpa")
-    )
-    save_graph(graphs, lang, info, tmp_path / "modified")
-    (folder / "HLG.safetensors").write_bytes(
-        (tmp_path / "modified" / "HLG.safetensors").read_bytes()
-    )
+    other = make_graph(tmp_path / "modified", lang, model, "modified") / "HLG.safetensors"
+    (folder / "HLG.safetensors").write_bytes(other.read_bytes())
     with pytest.raises(GraphError, match="another compilation, or another CTC topology"):
         load_graph(folder)
 

@@ -35,11 +35,7 @@ def test_encode_takes_the_first_variant(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "match"),
     [
-        (
-            "lexicon.txt",
-            "a AH\nbub\n",
-            "lexicon.txt:2: expected a word and its tokens, found 'bub'",
-        ),
+        ("lexicon.txt", "a AH\nbub\n", "lexicon.txt:2: .* a word and its tokens, found 'bub'"),
         ("lexicon.txt", "a AH\nbub B X\n", "lexicon.txt:2: .*'X'"),
         ("lexicon.txt", "dog B\n", "lexicon.txt:1: .*'dog'"),
         ("lexicon.txt", "a <blk>\n", "lexicon.txt:1: .*'<blk>'"),
@@ -59,12 +55,8 @@ def test_broken_folders(folder: Path, name: str, text: str, match: str) -> None:
 def test_variants_and_comments(tmp_path: Path) -> None:
     path = tmp_path / "lexicon.txt"
     path.write_text(";;; a comment\n\nREAD R EH D\nREAD(2) R IY D\n:-) S M\n(2) T\n")
-    assert [(number, word) for number, word, _ in read_lexicon(path)] == [
-        (3, "READ"),
-        (4, "READ"),
-        (5, ":-)"),
-        (6, "(2)"),
-    ]
+    found = [(number, word) for number, word, _ in read_lexicon(path)]
+    assert found == [(3, "READ"), (4, "READ"), (5, ":-)"), (6, "(2)")]
 
 
 @pytest.mark.parametrize("model", [["<blk>", "B"], ["<blk>"], ["<blk>", "A", "C"]])

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from privasr_k2.errors import GraphError
-from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
-from privasr_k2.graph.lang import load_lang, symbols_text
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.graph.tlg import ctc_topology, load_tlg, silenced
 from privasr_k2.lm.ngram import count_ngrams, estimate
+from tests.support.small_graphs import make_graph, make_lang
 
 
 @pytest.mark.k2
@@ -45,21 +44,10 @@ def test_disambiguation_symbols_become_epsilons_and_marks_stay() -> None:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     pytest.importorskip("k2")
     root = tmp_path_factory.mktemp("graphs")
-    lang_dir = root / "lang"
-    lang_dir.mkdir()
-    (lang_dir / "tokens.txt").write_text(symbols_text(["<blk>", "A", "B", "C"]))
-    (lang_dir / "words.txt").write_text(symbols_text(["<eps>", "ab", "too", "two", "#0"]))
-    (lang_dir / "lexicon.txt").write_text("ab A B\ntoo C A\ntwo C A\n")
-    lang = load_lang(lang_dir)
-    model = estimate(
-        count_ngrams([["ab", "two"], ["too"]], list(lang.word_ids), order=2), "witten_bell"
-    )
-    for topology in ("standard", "modified"):
-        graphs, info = compile_graph(
-            lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa")
-        )
-        save_graph(graphs, lang, info, root / topology)
-    return {topology: root / topology for topology in ("standard", "modified")}
+    lang = make_lang(root / "lang", "ab A B\ntoo C A\ntwo C A\n")
+    counts = count_ngrams([["ab", "two"], ["too"]], list(lang.word_ids), order=2)
+    model, topologies = estimate(counts, "witten_bell"), ("standard", "modified")
+    return {name: make_graph(root / name, lang, model, name) for name in topologies}
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.nonterminals import names_grammar
 from privasr_k2.graph.unknown_names import (
+    UNKNOWN_NAMES,
     class_word_ids,
     delimiters_of,
     lexicon_entry,
@@ -51,11 +52,8 @@ def slow_log_prob(spelling: Sequence[int], *, min_tokens: int) -> float:
 
     def after(before: int | str, token: int | str) -> float:
         seen = {pair[1]: count for pair, count in pairs.items() if pair[0] == before}
-        return (
-            (seen.get(token, 0) + len(seen) * lower(token)) / (sum(seen.values()) + len(seen))
-            if seen
-            else lower(token)
-        )
+        weight = len(seen) or 1
+        return (seen.get(token, 0) + weight * lower(token)) / (sum(seen.values()) + weight)
 
     total = 0.0
     for place, (before, token) in enumerate(itertools.pairwise(["start", *spelling, "end"])):
@@ -92,9 +90,7 @@ def test_all_sequences_together_have_the_mass_of_one(min_tokens: int) -> None:
 
 
 def test_tokens_of_the_lexicon_and_spellings_of_the_names() -> None:
-    """Every variant of every word of the names; tokens of all words; a token may be called
-    <unk>.
-    """
+    """Every variant of every word of the names; tokens of all words, also one called <unk>."""
     sub = make_sub_lm({("ann", "bob"): 1.0, ("zoe",): 1.0}, "tree", unknown_mass=0.1)
     loop = unknown_names_loop(LANG, sub, min_tokens=1)
     expected = token_loop([(1, 2), (2,), (2, 1, 2)], [1, 2, 3], min_tokens=1)
@@ -104,35 +100,22 @@ def test_tokens_of_the_lexicon_and_spellings_of_the_names() -> None:
 
 def test_an_entry_of_a_lexicon() -> None:
     loop = token_loop([(1,)], [1], min_tokens=2)
-    lines = [
-        line.split()
-        for line in lexicon_entry(loop, first_state=9, enter=5, leave=6, word=7).splitlines()
-    ]
+    entry = lexicon_entry(loop, first_state=9, enter=5, leave=6, word=7)
+    lines = [line.split() for line in entry.splitlines()]
     assert lines[0] == ["0", "9", "5", "7"]
-    assert [line[:4] for line in lines[1:]] == [
-        ["9", "10", "1", "0"], ["10", "11", "1", "0"], ["11", "11", "1", "0"], ["11", "0", "6", "0"],
-    ]  # fmt: skip
+    arcs = [" ".join(line[:4]) for line in lines[1:]]
+    assert arcs == ["9 10 1 0", "10 11 1 0", "11 11 1 0", "11 0 6 0"]
     assert [float(line[4]) for line in lines[1:3]] == [0, 0]  # nothing else was possible
     assert math.exp(-float(lines[3][4])) + math.exp(-float(lines[4][4])) == pytest.approx(1)
 
 
 def test_the_word_stands_before_the_delimiters() -> None:
-    without, delimiters = (
-        delimiters_of(LANG, ["PER"], "none"),
-        delimiters_of(LANG, ["PER"], "phone_loop"),
-    )
-    assert without == ClassDelimiters(5, ("PER",)) and words_of(LANG, without) == (
-        *LANG.words,
-        "#bPER",
-        "#xPER",
-    )
+    without, delimiters = (delimiters_of(LANG, ["PER"], name) for name in UNKNOWN_NAMES)
+    assert without == ClassDelimiters(5, ("PER",))
+    assert words_of(LANG, without) == (*LANG.words, "#bPER", "#xPER")
     assert class_word_ids(LANG, without) == LANG.word_ids
-    assert delimiters == ClassDelimiters(6, ("PER",)) and words_of(LANG, delimiters) == (
-        *LANG.words,
-        "<unk>",
-        "#bPER",
-        "#xPER",
-    )
+    assert delimiters == ClassDelimiters(6, ("PER",))
+    assert words_of(LANG, delimiters) == (*LANG.words, "<unk>", "#bPER", "#xPER")
     assert class_word_ids(LANG, delimiters) == {**LANG.word_ids, "<unk>": 5}
     own = Lang(Path("lang"), LANG.tokens, ("<eps>", "<unk>", "#0"), (("<unk>", ("A",)),))
     with pytest.raises(GraphError, match="no word <unk>"):

@@ -85,9 +85,7 @@ def test_a_broken_line_is_named(path: Path, old: str, new: str, line: int, words
 
 
 def test_a_back_off_weight_that_is_never_used_may_be_left_out(path: Path) -> None:
-    path.write_text(
-        TEXT.replace("a b\t-0.4", "a b")
-    )  # no trigram begins with it; some tools leave it out
+    path.write_text(TEXT.replace("a b\t-0.4", "a b"))  # no trigram begins with it
     model = read_arpa(path)
     assert model.log10_backoffs[model.rows_of_orders()[1]].tolist() == [-0.25, 0.0, 0.0, 0.0]
 
@@ -96,11 +94,8 @@ def test_a_back_off_weight_of_1_may_be_left_out_and_so_may_that_of_a_history_of_
     path: Path,
 ) -> None:
     unigrams = "-99\t<s>{bow}\n-0.301029996\t</s>\n-0.602059991\ta\n-0.602059991\tb\n"
-    text = (
-        "\\data\\\nngram 1=4\nngram 2={count}\n\n\\1-grams:\n"
-        + unigrams
-        + "\n\\2-grams:\n{bigrams}\n\\end\\\n"
-    )
+    text = "\\data\\\nngram 1=4\nngram 2={count}\n\n\\1-grams:\n" + unigrams
+    text += "\n\\2-grams:\n{bigrams}\n\\end\\\n"
 
     def write(bow: str, *bigrams: str) -> Path:
         path.write_text(text.format(bow=bow, count=len(bigrams), bigrams="\n".join(bigrams)))
@@ -116,21 +111,16 @@ def test_a_back_off_weight_of_1_may_be_left_out_and_so_may_that_of_a_history_of_
 
 def test_lines_without_a_back_off_weight_may_stand_in_any_order(path: Path) -> None:
     model = read_arpa(path)
-    path.write_text(
-        TEXT.replace("-0.8\tb a\n", "").replace("-0.2\t<s> a", "-0.8\tb a\n-0.2\t<s> a")
-    )
+    first = "-0.2\t<s> a"
+    path.write_text(TEXT.replace("-0.8\tb a\n", "").replace(first, f"-0.8\tb a\n{first}"))
     again = read_arpa(path)
     assert again.keys.tolist() == model.keys.tolist()
     assert again.log10_backoffs.tolist() == model.log10_backoffs.tolist()
 
 
 def test_of_several_histories_without_a_back_off_weight_the_first_is_named(path: Path) -> None:
-    lines = (
-        TEXT.replace("a\t-0.2\n", "a\n")
-        .replace("b\t-0.1\n", "b\n")
-        .replace("-0.5\ta\n-0.6\tb", "-0.6\tb\n-0.5\ta")
-    )
-    path.write_text(lines)  # lines in another order than keys
+    lines = TEXT.replace("a\t-0.2\n", "a\n").replace("b\t-0.1\n", "b\n")
+    path.write_text(lines.replace("-0.5\ta\n-0.6\tb", "-0.6\tb\n-0.5\ta"))  # not in order of keys
     with pytest.raises(GraphError, match=r"a.arpa:9: expected a back-off weight"):
         read_arpa(path)
 

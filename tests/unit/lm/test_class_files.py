@@ -32,16 +32,14 @@ TEXT = [
 
 
 def settings(*more: str) -> ClassLmConfig:
-    return config.load(
-        ClassLmConfig, [CONF], ["classes=[PER,LOC]", "discounting=witten_bell", *more]
-    )
+    chosen = ["classes=[PER,LOC]", "discounting=witten_bell", *more]
+    return config.load(ClassLmConfig, [CONF], chosen)
 
 
 @pytest.fixture
 def lm() -> ClassLm:
-    return train_class_lm(
-        TEXT, WORDS, {"PER": {("bob",): 1.0}}, settings("list_weight=0.5", "cut_history=true")
-    )
+    config = settings("list_weight=0.5", "cut_history=true")
+    return train_class_lm(TEXT, WORDS, {"PER": {("bob",): 1.0}}, config)
 
 
 def test_names_of_text_and_lists(lm: ClassLm, caplog: pytest.LogCaptureFixture) -> None:
@@ -91,9 +89,8 @@ def test_written_is_read_again(tmp_path: Path, lm: ClassLm) -> None:
     nodes, states = again.sums()
     assert max(np.abs(nodes - 1).max(), np.abs(states - 1).max()) < 1e-5
     spec = read_json(tmp_path / "lm" / "class_lm.json")
-    assert spec["classes"]["PER"] == {
-        "tag": "<PER>", "sub_lm": "sub/PER.txt", "states": 4, "arcs": 3, "words": 3, "unknown_names": False,
-    }  # fmt: skip
+    sizes = {"states": 4, "arcs": 3, "words": 3, "unknown_names": False}
+    assert spec["classes"]["PER"] == {"tag": "<PER>", "sub_lm": "sub/PER.txt", **sizes}
     assert (spec["order"], spec["cut_history"], spec["root"]) == (3, True, "root.arpa.gz")
     save_class_lm(tmp_path / "lm2", again)
     for name in ("class_lm.json", "sub/PER.txt", "sub/LOC.txt"):
@@ -105,14 +102,11 @@ def test_a_class_without_names() -> None:
         train_class_lm(TEXT, WORDS, {}, settings("classes=[PER,LOC,ORG]"))
     with pytest.raises(DataError, match=r"the text: expected a name of PER .*'bob' \(bob\)"):
         train_class_lm(TEXT, ["call", "now", "york"], {}, settings())
-    with pytest.raises(
-        DataError, match=r"per.txt:7: expected a name of PER .*per.txt:7: 'eve' \(eve\)"
-    ):
-        places = {"PER": {("eve",): "per.txt:7"}}
-        lists = {"PER": {("eve",): 1.0}}
-        train_class_lm(
-            TEXT, ["call", "now", "york"], lists, settings("list_weight=0.5"), places=places
-        )
+    message = r"per.txt:7: expected a name of PER .*per.txt:7: 'eve' \(eve\)"
+    chosen, places = settings("list_weight=0.5"), {"PER": {("eve",): "per.txt:7"}}
+    lists = {"PER": {("eve",): 1.0}}
+    with pytest.raises(DataError, match=message):
+        train_class_lm(TEXT, ["call", "now", "york"], lists, chosen, places=places)
 
 
 def test_folders_that_do_not_fit(tmp_path: Path, lm: ClassLm) -> None:
@@ -121,17 +115,14 @@ def test_folders_that_do_not_fit(tmp_path: Path, lm: ClassLm) -> None:
     folder = tmp_path / "lm"
     save_class_lm(folder, lm)
     spec = read_json(folder / "class_lm.json")
-    write_json(folder / "class_lm.json", {**spec, "classes": {"PER": {}}})
-    with pytest.raises(GraphError, match="found none for <LOC>"):
-        load_class_lm(folder)
-    write_json(folder / "class_lm.json", {**spec, "classes": {**spec["classes"], "ORG": {}}})
-    with pytest.raises(
-        DataError, match=r"ORG.txt: expected a sub-language model, found no such file"
+    for change, error, message in (
+        ({"classes": {"PER": {}}}, GraphError, "found none for <LOC>"),
+        ({"classes": {**spec["classes"], "ORG": {}}}, DataError, r"ORG.txt: .* no such file"),
+        ({"format": "other"}, DataError, "another file"),
     ):
-        load_class_lm(folder)
-    write_json(folder / "class_lm.json", {**spec, "format": "other"})
-    with pytest.raises(DataError, match="another file"):
-        load_class_lm(folder)
+        write_json(folder / "class_lm.json", {**spec, **change})
+        with pytest.raises(error, match=message):
+            load_class_lm(folder)
 
 
 def test_an_unknown_word_in_capitals_is_no_class(tmp_path: Path) -> None:
@@ -142,10 +133,11 @@ def test_an_unknown_word_in_capitals_is_no_class(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["list_weight=1.1", "unknown_mass=1", "sub_lm=trie", "classes=[]", "classes=[PER,PER]", "classes=[per]",
-     "classes=[PER,UNK]",
-     "discounting=none", "order=0"],
-)  # fmt: skip
+    [
+        *("list_weight=1.1", "unknown_mass=1", "sub_lm=trie", "discounting=none", "order=0"),
+        *("classes=[]", "classes=[PER,PER]", "classes=[per]", "classes=[PER,UNK]"),
+    ],
+)
 def test_values_out_of_range(value: str) -> None:
     with pytest.raises(ConfigError):
         settings(value)

@@ -21,9 +21,8 @@ PLAIN = ["call", "now", "rose"]
 
 def root() -> Arpa:
     text = ["call <PER> now", "call rose", "rose now", "call <PER>", "<PER> now"]
-    return estimate(
-        count_ngrams([s.split() for s in text], [*PLAIN, "<PER>"], order=3), "witten_bell"
-    )
+    counts = count_ngrams([s.split() for s in text], [*PLAIN, "<PER>"], order=3)
+    return estimate(counts, "witten_bell")
 
 
 def lm(cut_history: bool = False) -> ClassLm:
@@ -87,9 +86,8 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_alone_know_unknown_ones() -> None:
     text = [s.split() for s in ("call <PER> now", "call rose")]
-    plain = estimate(
-        count_ngrams(text, [*PLAIN, "<PER>"], order=2), "kneser_ney"
-    )  # gives <unk> nothing
+    counts = count_ngrams(text, [*PLAIN, "<PER>"], order=2)
+    plain = estimate(counts, "kneser_ney")  # gives <unk> nothing
     with_unknown = {"PER": make_sub_lm({("rose",): 1.0}, "tree", unknown_mass=0.5)}
     assert not ClassLm(plain, {"PER": make_sub_lm({("rose",): 1.0}, "tree")}).scores_unknown
     model = ClassLm(plain, with_unknown)

@@ -126,20 +126,15 @@ def test_vocabularies_that_differ(tmp_path: Path) -> None:
     # For EM such words are left out, and those that nobody knows.
     dev = DevText(lms, [["a", "b"], ["zzz"]])
     assert dev.log_probs.shape == (3, 2)
-    np.testing.assert_array_equal(
-        dev.log_probs[:, 0], lms[0].token_log_probs([["a", "b"], ["zzz"]])[[0, 2, 4]]
-    )
-    np.testing.assert_array_equal(
-        DevText(lms, [["a"]]).log_probs[:, 0], lms[0].token_log_probs([["a"]])
-    )
+    every = lms[0].token_log_probs([["a", "b"], ["zzz"]])
+    np.testing.assert_array_equal(dev.log_probs[:, 0], every[[0, 2, 4]])
+    known = DevText(lms, [["a"]]).log_probs[:, 0]
+    np.testing.assert_array_equal(known, lms[0].token_log_probs([["a"]]))
     with pytest.raises(DataError, match="dev text: expected sentences"):
         DevText(lms, [])
 
 
 def test_dev_text_measures_as_perplexity_does(tmp_path: Path) -> None:
-    """A mixture by its weights, and a model that was written, both without the predictions of
-    OOVs.
-    """
     pytest.importorskip("kenlm")
     paths = [tmp_path / "a.arpa", tmp_path / "b.arpa"]
     for path, text in zip(paths, ("a b;a a b", "b a;b")):
@@ -150,9 +145,8 @@ def test_dev_text_measures_as_perplexity_does(tmp_path: Path) -> None:
     exact = perplexity(open_lm(tmp_path / "m.json"), text, ["a", "b"])
     assert dev.exact_ppl(np.array([0.25, 0.75])) == pytest.approx(exact.ppl, rel=1e-9)
     assert exact.ppl_with_oov != pytest.approx(exact.ppl, rel=1e-2)
-    assert dev.ppl(open_lm(paths[0])) == pytest.approx(
-        perplexity(open_lm(paths[0]), text, ["a", "b"]).ppl, rel=1e-9
-    )
+    first = open_lm(paths[0])
+    assert dev.ppl(first) == pytest.approx(perplexity(first, text, ["a", "b"]).ppl, rel=1e-9)
 
 
 def test_a_mixture_file(tmp_path: Path) -> None:
@@ -174,7 +168,7 @@ def test_a_mixture_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"sum 1.25"):
         open_lm(path)
     save_class_lm(tmp_path / "c", class_lm(weight=2.0))
-    with pytest.raises(DataError, match="as it was when the weights were chosen"):
+    with pytest.raises(DataError, match="as it was when weights were chosen"):
         open_lm(path)
     write_json(path, {"lms": []})
     with pytest.raises(DataError, match="another file"):

@@ -57,9 +57,8 @@ def test_beta_zero_and_one(background: Arpa) -> None:
     flat = adapt(background, target, 0.0, equation=2)
     words = np.flatnonzero(target > 0)
     histories = np.random.default_rng(1).integers(0, len(background.keys), len(words))
-    np.testing.assert_allclose(
-        10 ** flat.log10_conditional(histories, words), target[words], atol=1e-12
-    )
+    found = 10 ** flat.log10_conditional(histories, words)
+    np.testing.assert_allclose(found, target[words], atol=1e-12)
     first, second = (adapt(background, target, 1.0, equation=equation) for equation in (1, 2))
     np.testing.assert_allclose(first.log10_probs, second.log10_probs, atol=1e-12)
     np.testing.assert_allclose(first.log10_backoffs, second.log10_backoffs, atol=1e-12)
@@ -73,9 +72,7 @@ def test_smoothed_unigrams_by_hand() -> None:
     found = smoothed_unigrams([["a", "x"]], model, 4.0)
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert found.sum() == pytest.approx(1)
-    rounded = Arpa(
-        model.words, model.counts, model.keys, model.log10_probs - 0.01, model.log10_backoffs
-    )
+    rounded = replace(model, log10_probs=model.log10_probs - 0.01)
     np.testing.assert_allclose(smoothed_unigrams([["a", "x"]], rounded, 4.0), expected, atol=1e-12)
     kinds = smoothed_unigrams([["a", "x"]], model, 0.0)
     np.testing.assert_allclose(kinds, (expected * 7 - prior) / 6, atol=1e-12)
@@ -93,10 +90,8 @@ def test_a_word_that_the_background_cannot_predict_stays_impossible() -> None:
 
 
 def test_unigrams_of_the_background_text_take_the_place_of_the_models(background: Arpa) -> None:
-    target, base = (
-        adapted_unigrams(background),
-        smoothed_unigrams(sentences(1, 200), background, 1.0),
-    )
+    target = adapted_unigrams(background)
+    base = smoothed_unigrams(sentences(1, 200), background, 1.0)
     found = adapt(background, target, 0.5, equation=1, background=base)
     words = np.flatnonzero(target > 0)
     ratio = 10 ** (found.log10_probs - background.log10_probs)[words]

@@ -1,6 +1,4 @@
-"""Text with names marked or as tags, and lists of names. More of what may be wrong:
-tests/unit/text.
-"""
+"""Text with names marked or as tags, and lists of names; more in tests/unit/text."""
 
 from __future__ import annotations
 
@@ -20,16 +18,13 @@ from privasr_k2.lm.names import (
     read_texts,
     read_words,
 )
+from privasr_k2.text.entities import TaggedText
 from privasr_k2.text.normalize import normalize_english
 from privasr_k2.text.tags import with_tags
 
 RECORDS: list[object] = [
-    {
-        "id": "1",
-        "user": "u",
-        "text": "ask ann lee about york",
-        "entities": [[4, 5, "LOC"], [1, 3, "PER"]],
-    },
+    {"id": "1", "user": "u", "text": "ask ann lee about york"}
+    | {"entities": [[4, 5, "LOC"], [1, 3, "PER"]]},
     {"id": "2", "user": "u", "text": "yes"},
     {"id": "3", "user": "u", "text": "", "entities": []},
     {"id": "4", "user": "v", "text": "ann lee", "entities": [[0, 2, "PER"]]},
@@ -42,14 +37,14 @@ def write(path: Path, records: list[object]) -> Path:
     return path
 
 
+def tagged(texts: list[TaggedText]) -> list[str]:
+    return [" ".join(with_tags(text).words) for text in texts]
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
 def test_records(tmp_path: Path, name: str) -> None:
     found = read_text(write(tmp_path / name, RECORDS), ["PER", "LOC"])
-    assert [with_tags(text).words for text in found] == [
-        ("ask", "<PER>", "about", "<LOC>"),
-        ("yes",),
-        ("<PER>",),
-    ]
+    assert tagged(found) == ["ask <PER> about <LOC>", "yes", "<PER>"]
     assert found[0].words == ("ask", "ann", "lee", "about", "york")
     assert mentions(found) == {"LOC": {("york",): 1}, "PER": {("ann", "lee"): 2}}
 
@@ -58,11 +53,7 @@ def test_plain_text(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("ask <PER> now\n\n<unk> it is\n<UNK> too\n")
     found = read_text(path, ["PER"])
-    assert [with_tags(text).words for text in found] == [
-        ("ask", "<PER>", "now"),
-        ("<unk>", "it", "is"),
-        ("<UNK>", "too"),
-    ]
+    assert tagged(found) == ["ask <PER> now", "<unk> it is", "<UNK> too"]
     assert mentions(found) == {}
 
 
@@ -71,17 +62,14 @@ def test_a_tag_inside_a_name_is_refused(tmp_path: Path, name: str) -> None:
     record = {"id": "9", "text": f"ask {name}", "entities": [[1, 1 + len(name.split()), "PER"]]}
     with pytest.raises(DataError) as caught:
         read_text(write(tmp_path / "a.jsonl", [*RECORDS, record]), ["PER", "ORG", "LOC"])
-    assert (caught.value.place, caught.value.found) == (
-        f"{tmp_path / 'a.jsonl'}:{len(RECORDS) + 1} (9)",
-        name,
-    )
-    assert "not nested" in str(caught.value)
+    assert caught.value.place == f"{tmp_path / 'a.jsonl'}:{len(RECORDS) + 1} (9)"
+    assert caught.value.found == name and "not nested" in str(caught.value)
 
 
 def test_a_span_that_is_its_own_tag_is_the_class_and_no_name(tmp_path: Path) -> None:
     record = {"id": "9", "text": "ask <PER>", "entities": [[1, 2, "PER"]]}
     [text] = read_text(write(tmp_path / "a.jsonl", [record]), ["PER"])
-    assert with_tags(text).words == ("ask", "<PER>") and mentions([text]) == {}
+    assert tagged([text]) == ["ask <PER>"] and mentions([text]) == {}
 
 
 def test_several_files(tmp_path: Path) -> None:
@@ -91,20 +79,9 @@ def test_several_files(tmp_path: Path) -> None:
     cuts = write(tmp_path / "cuts_dev.jsonl.gz", [{"id": "1", "supervisions": [said]}])
     (tmp_path / "b.txt").write_text("ask <PER>\n\nno\n")
     paths = [records, tmp_path / "b.txt", cuts, cuts]
-    expected = [
-        "ask ann lee about york",
-        "yes",
-        "ann lee",
-        "ask <PER>",
-        "no",
-        "call ann",
-        "call ann",
-    ]
+    expected = ["ask ann lee about york", "yes", "ann lee", "ask <PER>", "no", *["call ann"] * 2]
     assert [" ".join(words) for words in read_words(paths)] == expected
-    assert [with_tags(text).words[1] for text in read_texts(paths, ["PER", "LOC"])[-2:]] == [
-        "<PER>",
-        "<PER>",
-    ]
+    assert tagged(read_texts(paths, ["PER", "LOC"])[-2:]) == ["call <PER>"] * 2
     with pytest.raises(DataError, match="found LOC"):
         read_texts(paths, ["PER"])
 
@@ -154,7 +131,6 @@ def test_names_that_nobody_can_say_are_named_with_file_and_line(
     check_spoken("PER", names, {"ann", "zoe"}, places["PER"])
     assert "2 of 3 names (50.0 % in mass)" in caplog.text
     assert f"{path}:3: 'zoe quux' (quux); the text: 'old' (old)" in caplog.text
-    with pytest.raises(
-        DataError, match=r"per.txt:1: expected a name of PER .* found .*'ann' \(ann\)"
-    ):
+    message = r"per.txt:1: expected a name of PER .* found .*'ann' \(ann\)"
+    with pytest.raises(DataError, match=message):
         check_spoken("PER", names, {"zoe"}, places["PER"])

@@ -127,9 +127,8 @@ def test_witten_bell_by_hand() -> None:
     # unigrams: c(a)=2 c(b)=1 c(</s>)=3, three kinds, uniform over </s> <unk> a b
     unigram_a = (2 + 3 / 4) / (6 + 3)
     assert p[model.word_ids["a"]] == pytest.approx(unigram_a)
-    row = (
-        model.children(np.array([model.word_ids[BOS] + 1]), np.array([model.word_ids["a"]]))[0] - 1
-    )
+    bos, a = (np.array([model.word_ids[word]]) for word in (BOS, "a"))
+    row = model.children(bos + 1, a)[0] - 1
     assert p[row] == pytest.approx((2 + 2 * unigram_a) / (3 + 2))
 
 

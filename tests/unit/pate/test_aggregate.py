@@ -1,6 +1,4 @@
-"""A release of labels: drawn once, whatever happens; only what was settled before; what its files
-tell.
-"""
+"""A release of labels: drawn once; only what was settled before; the content of its files."""
 
 from __future__ import annotations
 
@@ -33,13 +31,13 @@ def config(**changes: object) -> AggregateConfig:
 
 @contextmanager
 def begun(
-    folder: Path, told: AggregateConfig, votes: Votes, hypotheses: NbestHypotheses | None
+    folder: Path, conf: AggregateConfig, votes: Votes, hypotheses: NbestHypotheses | None
 ) -> Iterator[release.Release]:
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
     with release.begin(
         folder / "ledger.json",
         beside=folder / "privacy.json",
-        spending=spending_of(told, settle(votes, hypotheses, told).setting, **who),
+        spending=spending_of(conf, settle(votes, hypotheses, conf).setting, **who),
         fingerprint="f",
         max_epsilon=None,
     ) as made:
@@ -50,11 +48,11 @@ def labels(folder: Path) -> dict[str, list[dict[str, object]]]:
     return {record["id"]: record["hyps"] for record in read_jsonl(folder / "labels.jsonl")}
 
 
-def test_labels_are_the_answers(tmp_path: Path) -> None:
+def test_labels_are_the_answers(tmp_path):
     votes, hypotheses = made_votes(COUNTS)
-    told = config(noise=0.05, epsilon=1e6)
-    with begun(tmp_path, told, votes, hypotheses) as made:
-        write_release(tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made)
+    conf = config(noise=0.05, epsilon=1e6)
+    with begun(tmp_path, conf, votes, hypotheses) as made:
+        write_release(tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, conf), made)
     found = labels(tmp_path / "labels")
     assert list(found) == sorted(votes.ids)
     for name, row in zip(votes.ids, COUNTS):
@@ -63,15 +61,11 @@ def test_labels_are_the_answers(tmp_path: Path) -> None:
         assert hyp["text"] in best and hyp["weight"] == 1.0
     assert read_labels(tmp_path / "labels" / "labels.jsonl").keys() == found.keys()
     about = read_json(tmp_path / "labels" / "labels.json")
-    assert (about["votes_asked"], about["votes_answered"], about["utterances_answered"]) == (
-        8,
-        8,
-        8,
-    )
+    for key in ("votes_asked", "votes_answered", "utterances_answered"):
+        assert about[key] == 8
     assert about["release"] == made.entry.release and about["as_published"]["guarantee"] is False
-    assert (
-        about["epsilon"]["value"] > 100 and about["unit"] == "speaker" and about["teachers"] == 10
-    )
+    assert about["epsilon"]["value"] > 100
+    assert about["unit"] == "speaker" and about["teachers"] == 10
     assert "agree" not in json.dumps(about)
     spent = made.entry.spending
     assert (spent.data, spent.unit, spent.units, spent.delta) == ("tiny/train", "speaker", 90, 1e-5)
@@ -79,22 +73,20 @@ def test_labels_are_the_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("of", ["votes", "posteriors"])
-def test_nothing_is_drawn_twice(tmp_path: Path, of: str) -> None:
-    """Killed behind the draw, behind the labels, run again when finished: the same labels, one
-    entry.
-    """
+def test_nothing_is_drawn_twice(tmp_path, of):
+    """Killed behind the draw or the labels, or run again: the same labels, one entry."""
     changes = {"of": of, "step": 0.5} if of == "posteriors" else {}
     votes, hypotheses = made_votes(COUNTS * 8, teachers=5 if changes else 10, **changes)
-    told = config(noise=6.0, epsilon=1e4, mechanism="gaussian_posteriors" if changes else "gnmax")
-    asked = settle(votes, hypotheses, told)
+    conf = config(noise=6.0, epsilon=1e4, mechanism="gaussian_posteriors" if changes else "gnmax")
+    asked = settle(votes, hypotheses, conf)
 
     def run() -> str:
-        with begun(tmp_path, told, votes, hypotheses) as made:
+        with begun(tmp_path, conf, votes, hypotheses) as made:
             write_release(tmp_path / "labels", votes, hypotheses, asked, made)
         return (tmp_path / "labels" / "labels.jsonl").read_text()
 
     with (
-        begun(tmp_path, told, votes, hypotheses) as made,
+        begun(tmp_path, conf, votes, hypotheses) as made,
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(KeyboardInterrupt),
     ):
@@ -114,26 +106,24 @@ def test_nothing_is_drawn_twice(tmp_path: Path, of: str) -> None:
 
 
 def interrupted(*_: object) -> None:
-    """As if the process was killed there."""
     raise KeyboardInterrupt
 
 
-def test_answers_of_another_release_are_not_taken(tmp_path: Path) -> None:
+def test_answers_of_another_release_are_not_taken(tmp_path):
     votes, hypotheses = made_votes(COUNTS)
     found = []
     for epsilon in (1e4, 2e4):
-        told = config(noise=0.2, epsilon=epsilon, data=f"tiny/{epsilon}")
-        with begun(tmp_path / f"{epsilon}", told, votes, hypotheses) as made:
-            write_release(
-                tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made
-            )
+        conf = config(noise=0.2, epsilon=epsilon, data=f"tiny/{epsilon}")
+        with begun(tmp_path / f"{epsilon}", conf, votes, hypotheses) as made:
+            settled = settle(votes, hypotheses, conf)
+            write_release(tmp_path / "labels", votes, hypotheses, settled, made)
         with safe_open(str(tmp_path / "labels" / "answers-0.safetensors"), "np") as file:
             found.append(json.loads(file.metadata()["json"])["release"])
         assert found[-1] == made.entry.release
     assert found[0] != found[1]
 
 
-def test_only_what_the_budget_buys_is_asked() -> None:
+def test_only_what_the_budget_buys_is_asked():
     votes, hypotheses = made_votes(COUNTS * 10)
     asked = settle(votes, hypotheses, config())
     assert len(asked.places) == asked.setting.max_answers == 22
@@ -142,35 +132,29 @@ def test_only_what_the_budget_buys_is_asked() -> None:
     assert settle(votes, hypotheses, config(seed=2)).places.tolist() != asked.places.tolist()
     unsure = settle(votes, hypotheses, config(order="unsure", max_answers=5, noise=0.0))
     assert [votes.ids[place] for place in unsure.places] == ["u0", "u1", "u2", "u3", "u4"]
-    checked = settle(
-        votes,
-        hypotheses,
-        config(mechanism="confident_gnmax", noise=0.0, max_answers=5, max_queries=30),
-    )
+    few = config(mechanism="confident_gnmax", noise=0.0, max_answers=5, max_queries=30)
+    checked = settle(votes, hypotheses, few)
     assert len(checked.places) == 30 and checked.setting.max_answers == 5
 
 
-def test_confident_answers_are_fewer(tmp_path: Path) -> None:
+def test_confident_answers_are_fewer(tmp_path):
     votes, hypotheses = made_votes(COUNTS)
-    told = config(
-        mechanism="confident_gnmax", noise=0.05, epsilon=1e7, threshold=8.5, threshold_ratio=1.0
-    )
-    with begun(tmp_path, told, votes, hypotheses) as made:
-        about = write_release(
-            tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made
-        )
+    few = dict(threshold=8.5, threshold_ratio=1.0)
+    conf = config(mechanism="confident_gnmax", noise=0.05, epsilon=1e7, **few)
+    with begun(tmp_path, conf, votes, hypotheses) as made:
+        settled = settle(votes, hypotheses, conf)
+        about = write_release(tmp_path / "labels", votes, hypotheses, settled, made)
     assert sorted(labels(tmp_path / "labels")) == ["u1", "u3", "u6", "u7"]
     assert (about["votes_asked"], about["votes_answered"], about["utterances_asked"]) == (8, 4, 8)
 
 
-def test_posteriors_become_shares(tmp_path: Path) -> None:
+def test_posteriors_become_shares(tmp_path):
     counts = [[6, 3, 1], [10, 0], [4, 4, 2]]
     votes, hypotheses = made_votes(counts, of="posteriors", step=0.5, teachers=5)
-    told = config(mechanism="gaussian_posteriors", epsilon=np.inf, noise=0.0)
-    write_release(tmp_path, votes, hypotheses, settle(votes, hypotheses, told), None)
-    found = {
-        name: {h["text"]: h["weight"] for h in hyps} for name, hyps in labels(tmp_path).items()
-    }
+    conf = config(mechanism="gaussian_posteriors", epsilon=np.inf, noise=0.0)
+    write_release(tmp_path, votes, hypotheses, settle(votes, hypotheses, conf), None)
+    read = labels(tmp_path).items()
+    found = {name: {h["text"]: h["weight"] for h in hyps} for name, hyps in read}
     assert found["u0"] == pytest.approx({"u0 w0": 0.6, "u0 w1": 0.3, "u0 w2": 0.1})
     assert found["u1"] == {"u1 w0": 1.0}
     assert all(sum(own.values()) == pytest.approx(1) for own in found.values())
@@ -178,22 +162,18 @@ def test_posteriors_become_shares(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("of", ["votes", "posteriors"])
-def test_frames_become_words(tmp_path: Path, of: str) -> None:
+def test_frames_become_words(tmp_path, of):
     tokens = ("<blk>", "a", "b", "▁")
     paths = [[3, 1, 0, 1, 2], [0, 3, 2]]
     counts = np.concatenate([5 * np.eye(4, dtype=int)[token] for path in paths for token in path])
-    changes = dict(
-        vote="frame", of=of, tokens=tokens, teachers=5, ids=("u0", "u1"), splits=np.array([0, 5, 8]),
-        sizes=np.full(8, 4), counts=counts, digests=(),
-    )  # fmt: skip
+    changes = dict(vote="frame", of=of, tokens=tokens, teachers=5, ids=("u0", "u1"), digests=())
+    changes |= dict(splits=np.array([0, 5, 8]), sizes=np.full(8, 4), counts=counts)
     votes, _ = made_votes([[5]], **changes)
     name = "gnmax" if of == "votes" else "laplace_posteriors"
-    told = config(epsilon=np.inf, noise=0.0, mechanism=name)
-    about = write_release(tmp_path, votes, None, settle(votes, None, told), None)
-    assert {name: hyps[0]["text"] for name, hyps in labels(tmp_path).items()} == {
-        "u0": "aab",
-        "u1": "b",
-    }
+    conf = config(epsilon=np.inf, noise=0.0, mechanism=name)
+    about = write_release(tmp_path, votes, None, settle(votes, None, conf), None)
+    texts = {name: hyps[0]["text"] for name, hyps in labels(tmp_path).items()}
+    assert texts == {"u0": "aab", "u1": "b"}
     assert about["votes_answered"] == 8 and about["utterances_answered"] == 2
     # Whole utterances, as far as the answers go.
     short = settle(votes, None, config(mechanism=name, noise=0.0, max_answers=7))
@@ -202,19 +182,22 @@ def test_frames_become_words(tmp_path: Path, of: str) -> None:
         settle(votes, None, config(mechanism=name, noise=0.0, max_answers=2))
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_refused():
     votes, hypotheses = made_votes(COUNTS)
-    with pytest.raises(ConfigError, match="mechanism"):
-        settle(votes, hypotheses, config(mechanism="gaussian_posteriors"))
-    with pytest.raises(ConfigError, match="mechanism"):
-        settle(replace(votes, of="posteriors"), hypotheses, config())
-    with pytest.raises(ConfigError, match="votes on frames"):
-        settle(replace(votes, vote="frame"), None, config(mechanism="confident_gnmax"))
+    of_posteriors, frames = replace(votes, of="posteriors"), replace(votes, vote="frame")
+    confident = config(mechanism="confident_gnmax")
+    too_high = config(mechanism="confident_gnmax", threshold=11.0)
+    for cast, lists, conf, message in (
+        (votes, hypotheses, config(mechanism="gaussian_posteriors"), "mechanism"),
+        (of_posteriors, hypotheses, config(), "mechanism"),
+        (frames, None, confident, "votes on frames"),
+        (votes, hypotheses, too_high, "number of teachers"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            settle(cast, lists, conf)
     other = replace(hypotheses, words={**hypotheses.words, "u3": ("else", "u3 w1")})
     for wrong in (None, other, replace(hypotheses, words={})):
         with pytest.raises(DataError, match="those that were voted for"):
             settle(votes, wrong, config())
-    with pytest.raises(ConfigError, match="number of teachers"):
-        settle(votes, hypotheses, config(mechanism="confident_gnmax", threshold=11.0))
     with pytest.raises(ValueError, match="order"):
         config(order="best")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def ensemble(kind: str, *, per_token: bool = False) -> TeacherEnsemble:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("per_token", [False, True])
-def test_each_teacher_votes_for_what_it_finds_most_likely(kind: str, per_token: bool) -> None:
+def test_each_teacher_votes_for_what_it_finds_most_likely(kind, per_token):
     made = ensemble(kind, per_token=per_token)
     x, lengths = features(40, 33, 21)
     counts = [np.zeros(len(own), dtype=int) for own in HYPS]
@@ -39,9 +39,8 @@ def test_each_teacher_votes_for_what_it_finds_most_likely(kind: str, per_token: 
     for model in made.models:
         for row, own in enumerate(HYPS):
             alone, frames = x[row : row + 1, : lengths[row]], lengths[row : row + 1]
-            scores = np.array(
-                [float(score_hypotheses(model, alone, frames, [[hyp]])[0]) for hyp in own]
-            )
+            scores = [score_hypotheses(model, alone, frames, [[hyp]])[0] for hyp in own]
+            scores = np.array([float(score) for score in scores])
             if per_token:
                 scores /= [len(hyp) + 1 for hyp in own]
             counts[row][int(scores.argmax())] += 1
@@ -54,7 +53,7 @@ def test_each_teacher_votes_for_what_it_finds_most_likely(kind: str, per_token: 
         np.testing.assert_allclose(row, own, atol=2e-4)
 
 
-def test_another_teacher_moves_one_vote() -> None:
+def test_another_teacher_moves_one_vote():
     x, lengths = features(40, 33, 21)
     whole = ensemble("rnnt").hypothesis_votes(x, lengths, HYPS)
     for place in range(4):
@@ -65,7 +64,7 @@ def test_another_teacher_moves_one_vote() -> None:
             assert moved in ([], [-1, 1])
 
 
-def test_equal_and_impossible_hypotheses_go_to_the_first() -> None:
+def test_equal_and_impossible_hypotheses_go_to_the_first():
     scores = np.array([[[-2.0, -2.0, -np.inf], [-np.inf, -np.inf, -np.inf]]])
     assert [row.tolist() for row in votes_of(scores, [2, 3])] == [[1, 0], [1, 0, 0]]
     x, lengths = features(8)
@@ -77,7 +76,7 @@ def test_equal_and_impossible_hypotheses_go_to_the_first() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ctc", "ctc_attention"])
-def test_frames_have_a_posterior_of_every_teacher(kind: str) -> None:
+def test_frames_have_a_posterior_of_every_teacher(kind):
     made = ensemble(kind)
     x, lengths = features(40, 21)
     for model, (posteriors, kept) in zip(made.models, made.frame_posteriors(x, lengths)):
@@ -89,7 +88,7 @@ def test_frames_have_a_posterior_of_every_teacher(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_next_token_is_voted_for_after_the_same_prefix(kind: str) -> None:
+def test_the_next_token_is_voted_for_after_the_same_prefix(kind):
     made = ensemble(kind)
     x, lengths = features(40, 33, 21)
     reading = made.token_votes(x, lengths)
@@ -103,15 +102,7 @@ def test_the_next_token_is_voted_for_after_the_same_prefix(kind: str) -> None:
     check_counts(made, x, lengths, rows, prefixes, reading.counts())
 
 
-def check_counts(
-    made: TeacherEnsemble,
-    x: torch.Tensor,
-    lengths: torch.Tensor,
-    rows: list[int],
-    prefixes: list[tuple[int, ...]],
-    counts: np.ndarray,
-) -> None:
-    """Against each model's own probabilities after the prefix."""
+def check_counts(made: Any, x: Any, lengths: Any, rows: Any, prefixes: Any, counts: Any) -> None:
     wanted = np.zeros_like(counts)
     for model in made.models:
         found = next_log_probs(model, x[rows], lengths[rows], prefixes)
@@ -120,39 +111,32 @@ def check_counts(
     assert counts.tolist() == wanted.tolist()
 
 
-def test_one_teacher_alone_is_greedy_search() -> None:
+def test_one_teacher_alone_is_greedy_search():
     model = teacher("las", 1)
     x, lengths = features(40, 33, 21)
-    best = beam_search(
-        model.stepper(*model.encode(x, lengths)), torch.tensor([6, 6, 6]), beam=1, num_paths=1
-    )
-    reading = TeacherEnsemble([model], per_token=True).token_votes(x, lengths)
+    stepper = model.stepper(*model.encode(x, lengths))
+    best = beam_search(stepper, torch.tensor([6, 6, 6]), beam=1, num_paths=1)
+    made = TeacherEnsemble([model], per_token=True)
     for row in range(3):
         tokens: list[int] = []
-        alone = TeacherEnsemble([model], per_token=True).token_votes(
-            x[row : row + 1], lengths[row : row + 1]
-        )
+        given = x[row : row + 1], lengths[row : row + 1]
+        alone = made.token_votes(*given)
         while len(tokens) < 6 and (token := int(alone.counts()[0].argmax())):
             tokens.append(token)
             alone.extend(np.array([0]), np.array([token]))
         if len(tokens) < 6:  # search keeps the best of all ends, a vote takes the first
-            assert (
-                best[row][0].score
-                >= float(
-                    score_hypotheses(model, x[row : row + 1], lengths[row : row + 1], [[tokens]])[0]
-                )
-                - 1e-5
-            )
-    assert reading.counts().sum(axis=1).tolist() == [1, 1, 1]
+            least = float(score_hypotheses(model, *given, [[tokens]])[0]) - 1e-5
+            assert best[row][0].score >= least
+    assert made.token_votes(x, lengths).counts().sum(axis=1).tolist() == [1, 1, 1]
 
 
-def test_folders_must_be_those_of_the_shards(tmp_path: Path) -> None:
+def test_folders_must_be_those_of_the_shards(tmp_path):
     save_teachers(tmp_path, "rnnt", 3)
     found = open_ensemble(tmp_path, 3, "cpu", per_token=True)
     assert found.num_teachers == 3 and found.tokens == ["<blk>", "a", "b", "c", "▁"]
     with pytest.raises(DataError, match="none for shard 4 5"):
         teacher_folders(tmp_path, 5)
-    with pytest.raises(DataError, match="2 teachers, as many as shards"):
+    with pytest.raises(DataError, match="2 trained teachers, as many as shards, found more"):
         teacher_folders(tmp_path, 2)
     (tmp_path / "2" / "tokens.txt").write_text("<blk> 0\na 1\nb 2\nd 3\n▁ 4\n", encoding="utf-8")
     with pytest.raises(DataError, match="tokens of teacher 1"):
@@ -161,7 +145,7 @@ def test_folders_must_be_those_of_the_shards(tmp_path: Path) -> None:
         TeacherEnsemble([], per_token=True)
 
 
-def test_models_that_are_attacked_fit_together(tmp_path: Path) -> None:
+def test_models_that_are_attacked_fit_together(tmp_path):
     _, folder = pool(tmp_path / "corpus")
     lang = load_lang(folder)
     save_teachers(tmp_path, "rnnt", 2)

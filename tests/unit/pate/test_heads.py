@@ -31,6 +31,7 @@ from tests.support.conf import section
 from tests.support.end_to_end import model as end_to_end_model
 from tests.support.end_to_end import spec as end_to_end_spec
 from tests.support.small_am import features, tiny_model, write_corpus
+from tests.support.small_pate import write_shards_file
 
 # Kind of model, what heads have of their own, encoder.
 KINDS = [
@@ -41,10 +42,9 @@ KINDS = [
     ("ctc_attention", "output", "tdnn"),
     ("las", "output", "pyramid"),
 ]
-CONFIG = HeadConfig(
-    trained="output", steps=6, batch=3, lr=0.02, warmup_steps=2, final_lr_share=0.1, decay_to_public=0.0,
-    clip_norm=3.5, heads_at_once=2, max_duration=60.0, seed=3,
-)  # fmt: skip
+LENGTHS = dict(steps=6, batch=3, warmup_steps=2, heads_at_once=2, max_duration=60.0)
+RATES = dict(lr=0.02, final_lr_share=0.1, decay_to_public=0.0, clip_norm=3.5)
+CONFIG = HeadConfig(trained="output", seed=3, **LENGTHS, **RATES)
 
 
 def public(kind: str, encoder: str) -> Any:
@@ -61,9 +61,8 @@ def data(layers: Any, sizes: tuple[int, ...]) -> tuple[Utterances, list[tuple[to
     for n in range(num):
         x, lengths = features(30 + 3 * n, seed=n)
         size = 2 + n % 2
-        plain.append(
-            (x, lengths, torch.randint(1, 4, (1, size), generator=generator), torch.tensor([size]))
-        )
+        text = torch.randint(1, 4, (1, size), generator=generator)
+        plain.append((x, lengths, text, torch.tensor([size])))
     seen = [(*layers.lower(x, lengths), targets) for x, lengths, targets, _ in plain]
     states = [layers.states(lower, lengths, targets)[0] for lower, lengths, targets in seen]
     pad = torch.nn.utils.rnn.pad_sequence
@@ -73,24 +72,31 @@ def data(layers: Any, sizes: tuple[int, ...]) -> tuple[Utterances, list[tuple[to
         lengths=torch.cat([lengths for _, lengths, _ in seen]),
         states=pad(states, batch_first=True),
         targets=pad([targets[0] for _, _, targets in seen], batch_first=True),
-        target_lengths=torch.cat([one[3] for one in plain]),
+        target_lengths=torch.cat([size for *_, size in plain]),
         shards=torch.tensor([shard for shard, size in enumerate(sizes) for _ in range(size)]),
     )
     return utterances, plain
 
 
 def start_of(model: Any, layers: Any) -> dict[str, torch.Tensor]:
-    return {
-        name: value.detach().clone()
-        for name, value in model.named_parameters()
-        if name in layers.names
-    }
+    named = model.named_parameters()
+    return {name: value.detach().clone() for name, value in named if name in layers.names}
 
 
-def losses_of(model: Any, one: tuple[torch.Tensor, ...]) -> torch.Tensor:
+def random_heads(model: Any, trained: str, number: int, generator: torch.Generator) -> Any:
+    """Heads around the public model's parameters."""
+
+    def moved(value: torch.Tensor) -> torch.Tensor:
+        return value + 0.5 * torch.randn(value.shape, generator=generator)
+
+    start = start_of(model, trainable_layers(model, trained)).items()
+    return {name: torch.stack([moved(value) for _ in range(number)]) for name, value in start}
+
+
+def losses_of(model: Any, utterance: tuple[torch.Tensor, ...]) -> torch.Tensor:
     if model.spec.kind == "ctc":
-        return ctc_loss(*model(*one[:2]), *one[2:])
-    return model(*one)
+        return ctc_loss(*model(*utterance[:2]), *utterance[2:])
+    return model(*utterance)
 
 
 def trained_alone(
@@ -102,20 +108,17 @@ def trained_alone(
     own = [value for value in model.parameters() if value.requires_grad]
     optimizer = torch.optim.AdamW(own, lr=CONFIG.lr, betas=(0.9, 0.98), weight_decay=0.0)
     cosine = [0.5 * (1 + np.cos(np.pi * step / CONFIG.steps)) for step in range(CONFIG.steps)]
-    for step, places in enumerate(
-        batches(len(plain), CONFIG.steps, CONFIG.batch, CONFIG.seed, number)
-    ):
-        optimizer.param_groups[0]["lr"] = (
-            CONFIG.lr * min((step + 1) / 2, 1) * (0.1 + 0.9 * cosine[step])
-        )
+    order = batches(len(plain), CONFIG.steps, CONFIG.batch, CONFIG.seed, number)
+    for step, places in enumerate(order):
+        warm_up = min((step + 1) / 2, 1)
+        optimizer.param_groups[0]["lr"] = CONFIG.lr * warm_up * (0.1 + 0.9 * cosine[step])
         optimizer.zero_grad()
         nats = sum(losses_of(model, plain[n]).sum() for n in places)
         (nats / sum(int(plain[n][3]) for n in places)).backward()
         torch.nn.utils.clip_grad_norm_(own, CONFIG.clip_norm)
         optimizer.step()
-    return {
-        name: value.detach() for name, value in model.named_parameters() if name in layers.names
-    }
+    named = model.named_parameters()
+    return {name: value.detach() for name, value in named if name in layers.names}
 
 
 @pytest.mark.parametrize(("kind", "trained", "encoder"), KINDS)
@@ -127,8 +130,8 @@ def test_heads_come_out_as_models_that_were_trained_alone(kind, trained, encoder
     found = train_group(layers, start, utterances, [1, 2], CONFIG)
     assert set(found) == set(layers.names) != set()
     shares = (plain[:4], plain[4:])
-    for place, (number, mine) in enumerate(zip((1, 2), shares)):
-        alone = trained_alone(public(kind, encoder), layers, mine, number)
+    for place, (number, own_data) in enumerate(zip((1, 2), shares)):
+        alone = trained_alone(public(kind, encoder), layers, own_data, number)
         for name, value in alone.items():
             torch.testing.assert_close(found[name][place], value, rtol=0, atol=1e-5)
             assert name == "encoder.norm.bias" or (value - start[name]).abs().max() > 1e-3, name
@@ -138,15 +141,7 @@ def test_heads_come_out_as_models_that_were_trained_alone(kind, trained, encoder
 @pytest.mark.parametrize("per_token", [False, True])
 def test_heads_vote_as_whole_models_do(kind, trained, encoder, per_token):
     model = public(kind, encoder)
-    names = trainable_layers(model, trained).names
-    generator = torch.Generator().manual_seed(1)
-    heads = {
-        name: torch.stack(
-            [value + 0.5 * torch.randn(value.shape, generator=generator) for _ in range(5)]
-        )
-        for name, value in start_of(model, trainable_layers(model, trained)).items()
-    }
-    assert set(heads) == set(names)
+    heads = random_heads(model, trained, 5, torch.Generator().manual_seed(1))
     options = dict(trained=trained, per_token=per_token)
     ensemble = HeadEnsemble(model, heads, **options)
     whole = TeacherEnsemble([teacher(model, heads, k) for k in range(5)], per_token=per_token)
@@ -159,19 +154,18 @@ def test_heads_vote_as_whole_models_do(kind, trained, encoder, per_token):
     few = HeadEnsemble(model, heads, limit=1, **options)
     np.testing.assert_allclose(few.hypothesis_scores(x, lengths, hyps), expected, atol=1e-4)
     votes = ensemble.hypothesis_votes(x, lengths, hyps)
-    assert [one.tolist() for one in votes] == [
-        v.tolist() for v in whole.hypothesis_votes(x, lengths, hyps)
-    ]
-    assert all(one.sum() == 5 for one in votes) and np.ptp(expected[:, 0, 0]) > 0.1
+    expected_votes = whole.hypothesis_votes(x, lengths, hyps)
+    assert [row.tolist() for row in votes] == [row.tolist() for row in expected_votes]
+    assert all(row.sum() == 5 for row in votes) and np.ptp(expected[:, 0, 0]) > 0.1
     assert ensemble.hypothesis_scores(x, lengths, [[], [], []]).shape == (5, 3, 0)
     readings = [made.token_votes(x, lengths) for made in (whole, ensemble, few)]
     for rows, tokens in (([0, 1, 2], [1, 2, 3]), ([2, 0], [3, 3]), ([1], [1])):
         expected = readings[0].scores()
-        for one in readings[1:]:
-            torch.testing.assert_close(one.scores(), expected, rtol=0, atol=1e-4)
-            np.testing.assert_array_equal(one.counts(), readings[0].counts())
-        for one in readings:
-            one.extend(np.array(rows), np.array(tokens))
+        for reading in readings[1:]:
+            torch.testing.assert_close(reading.scores(), expected, rtol=0, atol=1e-4)
+            np.testing.assert_array_equal(reading.counts(), readings[0].counts())
+        for reading in readings:
+            reading.extend(np.array(rows), np.array(tokens))
     assert readings[1].counts().shape == (1, model.num_tokens) and readings[1].counts().sum() == 5
 
 
@@ -179,31 +173,19 @@ def test_heads_vote_as_whole_models_do(kind, trained, encoder, per_token):
 def test_heads_are_attacked_as_whole_models_are(kind, trained, encoder):
     model = public(kind, encoder)
     generator = torch.Generator().manual_seed(2)
-    heads = {
-        name: torch.stack(
-            [value + 0.5 * torch.randn(value.shape, generator=generator) for _ in range(3)]
-        )
-        for name, value in start_of(model, trainable_layers(model, trained)).items()
-    }
+    heads = random_heads(model, trained, 3, generator)
     x = torch.randn(2, 40, 5, generator=generator).requires_grad_()
     weights, found = [0.5, 0.2, 0.3], []
-    for limit in (None, 1):
-        ensemble = HeadEnsemble(
-            model,
-            heads,
-            trained=trained,
-            per_token=False,
-            **({} if limit is None else {"limit": limit}),
-        )
+    for limit in ({}, {"limit": 1}):
+        ensemble = HeadEnsemble(model, heads, trained=trained, per_token=False, **limit)
         for losses in (ensemble.losses, None):
             scores = attacked(ensemble.models, weights, losses).log_likelihoods(x, [1, 3, 2])
             [gradient] = torch.autograd.grad(scores.sum(), x)
             found.append((scores.detach(), gradient))
     for scores, gradient in found[1:]:
         torch.testing.assert_close(scores, found[0][0], atol=1e-4, rtol=1e-5)
-        torch.testing.assert_close(
-            gradient, found[0][1], atol=2e-3 * found[0][1].abs().max().item(), rtol=0
-        )
+        atol = 2e-3 * found[0][1].abs().max().item()
+        torch.testing.assert_close(gradient, found[0][1], atol=atol, rtol=0)
     assert found[0][1].abs().max() > 1e-3
     assert all(one.grad is None for one in model.parameters())
 
@@ -211,15 +193,15 @@ def test_heads_are_attacked_as_whole_models_are(kind, trained, encoder):
 def test_a_head_as_a_model_shares_what_is_frozen():
     model = public("ctc", "tdnn")
     heads = {"output.weight": torch.ones(2, 4, 8, 1), "output.bias": torch.zeros(2, 4)}
-    one = teacher(model, heads, 1)
-    same = {
+    made = teacher(model, heads, 1)
+    own = {
         name
-        for name, value in one.named_parameters()
-        if value.data_ptr() == model.get_parameter(name).data_ptr()
+        for name, value in made.named_parameters()
+        if value.data_ptr() != model.get_parameter(name).data_ptr()
     }
-    assert {name for name, _ in model.named_parameters()} - same == {"output.weight", "output.bias"}
-    assert one.output.weight.eq(1).all() and not model.output.weight.eq(1).all()
-    assert one.mean.data_ptr() == model.mean.data_ptr()
+    assert own == {"output.weight", "output.bias"}
+    assert made.output.weight.eq(1).all() and not model.output.weight.eq(1).all()
+    assert made.mean.data_ptr() == model.mean.data_ptr()
 
 
 def test_decay_draws_towards_the_public_model_and_the_order_is_the_shards_own():
@@ -240,20 +222,18 @@ def test_decay_draws_towards_the_public_model_and_the_order_is_the_shards_own():
 
 def test_clipping_by_head_is_torchs_for_each():
     generator = torch.Generator().manual_seed(2)
-    gradients = [
-        torch.randn(3, 2, 4, generator=generator),
-        torch.randn(3, 2, generator=generator) * 0.01,
-    ]
+    gradients = [torch.randn(*shape, generator=generator) for shape in ((3, 2, 4), (3, 2))]
+    gradients[1] *= 0.01
     gradients[0][2] *= 1e-3
-    expected = [one.clone() for one in gradients]
+    expected = [gradient.clone() for gradient in gradients]
     for head in range(3):
-        parameters = [torch.nn.Parameter(torch.zeros_like(one[head])) for one in expected]
-        for parameter, one in zip(parameters, expected):
-            parameter.grad = one[head]
+        parameters = [torch.nn.Parameter(torch.zeros_like(own[head])) for own in expected]
+        for parameter, own in zip(parameters, expected):
+            parameter.grad = own[head]
         torch.nn.utils.clip_grad_norm_(parameters, 0.5)
     clip_by_head(gradients, 0.5)
-    for found, one in zip(gradients, expected):
-        torch.testing.assert_close(found, one)
+    for gradient, own in zip(gradients, expected):
+        torch.testing.assert_close(gradient, own)
 
 
 @pytest.mark.parametrize("utterances", [1, 3, 8])
@@ -271,20 +251,12 @@ def corpus(tmp_path: Path) -> tuple[Path, Path, Path]:
     from lhotse import CutSet
 
     from privasr_k2.data.manifests import load_cuts, save_cuts
-    from privasr_k2.fileio import write_json
 
     feats, lang = write_corpus(tmp_path / "data")
     cuts = list(load_cuts(feats, "train"))
     for k in (1, 2, 3):
         save_cuts(CutSet.from_cuts(cuts[k::3][:5]), tmp_path / "shards" / f"shard_{k}", "train")
-    told = {
-        "format": "privasr_k2 shards 1",
-        "teachers": 3,
-        "unit": "speaker",
-        "roster": {},
-        "seed": 1,
-    }
-    write_json(tmp_path / "shards" / "shards.json", told)
+    write_shards_file(tmp_path / "shards", 3)
     model = tiny_model("tdnn")
     save_model(tmp_path / "model", model.spec, model.state_dict(), load_lang(lang).tokens)
     return tmp_path / "shards", tmp_path / "model", lang
@@ -296,17 +268,14 @@ def run(corpus: tuple[Path, Path, Path], out: Path, **changes: Any) -> dict[str,
 
 
 def test_folder_of_heads_is_read_back_and_groups_change_nothing(corpus, tmp_path):
-    found, whole = (
-        run(corpus, tmp_path / "a"),
-        run(corpus, tmp_path / "b", heads_at_once=9, max_duration=3.0),
-    )
+    found = run(corpus, tmp_path / "a")
+    whole = run(corpus, tmp_path / "b", heads_at_once=9, max_duration=3.0)
     assert found["output.weight"].shape == (3, 4, 8, 1)
     for name, value in found.items():
         torch.testing.assert_close(value, whole[name], rtol=0, atol=1e-5)
         assert (value[0] - value[1]).abs().max() > 1e-3
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
-        "encoder", "heads.safetensors", "heads.yaml", "shards.json",
-    ]  # fmt: skip
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names == ["encoder", "heads.safetensors", "heads.yaml", "shards.json"]
     ensemble = load_heads(tmp_path / "a", "cpu", per_token=True)
     assert ensemble.num_teachers == 3 and ensemble.tokens == ["<blk>", "a", "b", "c"]
     assert ensemble.models[2].output.bias.tolist() == found["output.bias"][2].tolist()
@@ -314,9 +283,8 @@ def test_folder_of_heads_is_read_back_and_groups_change_nothing(corpus, tmp_path
     assert ensemble.hypothesis_votes(x, lengths, [[(1,), (2, 3)]])[0].sum() == 3
     lang = load_lang(corpus[2])
     chosen = open_models([tmp_path / "a"], lang, "cpu", heads=[3, 1])
-    assert [one.output.bias.tolist() for one in chosen.models] == [
-        found["output.bias"][place].tolist() for place in (2, 0)
-    ]
+    biases = [model.output.bias.tolist() for model in chosen.models]
+    assert biases == found["output.bias"][[2, 0]].tolist()
     assert isinstance(open_models([tmp_path / "a"], lang, "cpu"), HeadEnsemble)
     with pytest.raises(DataError, match="heads 1 to 3, found 4 asked for"):
         open_models([tmp_path / "a"], lang, "cpu", heads=[4])
@@ -343,14 +311,11 @@ def test_a_killed_run_goes_on_with_the_heads_that_are_missing(corpus, tmp_path, 
         run(corpus, tmp_path / "b")
     (tmp_path / "b" / "parts" / "2.safetensors").unlink()
     monkeypatch.setattr(heads_training, "train_group", real)
-    watched_again: list[list[int]] = []
-    monkeypatch.setattr(
-        heads_training,
-        "train_group",
-        lambda *given: watched_again.append(list(given[3])) or real(*given),
-    )
+    again: list[list[int]] = []
+    patched = lambda *given: again.append(list(given[3])) or real(*given)  # noqa: E731
+    monkeypatch.setattr(heads_training, "train_group", patched)
     found = run(corpus, tmp_path / "b")
-    assert groups == [[1, 2], [3]] and watched_again == [[2], [3]]
+    assert groups == [[1, 2], [3]] and again == [[2], [3]]
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, rtol=0, atol=1e-5)
 
@@ -377,7 +342,7 @@ def test_words_that_the_lexicon_lacks_are_spelled(corpus, tmp_path):
 
     for k in (1, 2, 3):
         folder = shards / f"shard_{k}"
-        cuts = [cut for cut in load_cuts(folder, "train")]
+        cuts = list(load_cuts(folder, "train"))
         for cut in cuts:
             cut.supervisions[0].text = "ab"
         save_cuts(CutSet.from_cuts(cuts), folder, "train")
@@ -421,20 +386,19 @@ def test_heads_of_another_model_are_refused():
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("key", "value"),
     [
-        {"trained": "all"},
-        {"steps": 0},
-        {"lr": 0.0},
-        {"final_lr_share": 2.0},
-        {"decay_to_public": -1.0},
+        ("trained", "all"),
+        ("steps", 0),
+        ("lr", 0.0),
+        ("final_lr_share", 2.0),
+        ("decay_to_public", -1.0),
     ],
 )
-def test_settings_out_of_range(changes):
-    with pytest.raises(ValueError, match=next(iter(changes))):
-        replace(CONFIG, **changes)
+def test_settings_out_of_range(key, value):
+    with pytest.raises(ValueError, match=key):
+        replace(CONFIG, **{key: value})
 
 
 def test_defaults_load():
-    found = configuration.load(HeadConfig, [section("heads")])
-    assert found.steps >= 1
+    assert configuration.load(HeadConfig, [section("heads")]).steps >= 1

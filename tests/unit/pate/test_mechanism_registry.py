@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from tests.support.mechanism_registry import ROOT, run_verbs
 from tests.support.small_pate import made_votes
 
 TOY = '''
-"""GNMax whose ties go to the class that comes last: what is done to noisy counts afterwards costs nothing."""
+"""GNMax whose ties go to the last class: post-processing of noisy counts costs nothing."""
 import numpy as np
 from privasr_k2.privacy.discrete import DiscreteGaussianNoise
 from privasr_k2.privacy.pate.gnmax import gnmax_event
@@ -39,25 +38,27 @@ register(Mechanism(
 '''
 
 
-def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
+def test_one_file_adds_a_mechanism(tmp_path):
     plugin = tmp_path / "toy.py"
     plugin.write_text(TOY)
     # Votes on frames need no N-best lists; of a language folder only the hash is taken.
-    votes, _ = made_votes(
-        [[9, 2, 0]] * 6, vote="frame", tokens=("<blk>", "▁a", "▁b"), digests=()
-    )  # fmt: skip
+    votes, _ = made_votes([[9, 2, 0]] * 6, vote="frame", tokens=("<blk>", "▁a", "▁b"), digests=())
     write_votes(tmp_path / "votes" / "1.safetensors", votes)
     (tmp_path / "lang").mkdir()
-    name = "mechanism=last_max"
-    plan = ("privacy_plan", "--kind", "queries", "--out-plan", tmp_path / "plan.json", "--config",
-            section("vote_plan"), "--set", name,
-            "teachers=[15]", "agreement=[1.0]", "classes=2", "epsilon=[8]")  # fmt: skip
-    labels = ("aggregate_votes", "--in-private-votes", tmp_path / "votes", "--in-lang", tmp_path / "lang",
-              "--out-dir", tmp_path / "labels", "--out-privacy", tmp_path / "privacy.json", "--ledger",
-              tmp_path / "ledger.json", "--config", section("pate"), "--set", name, "data=toy/train",
-              "delta=1e-3", "max_answers=4")  # fmt: skip
-    audit = ("audit", "--in-labels", tmp_path / "labels", "--out-audit", tmp_path / "audit.json",
-             "--config", section("audit_pate"), "--set", "draws=600")  # fmt: skip
+    name = "--set mechanism=last_max"
+    plan = (
+        f"privacy_plan --kind queries --out-plan {tmp_path}/plan.json --config"
+        f" {section('vote_plan')} {name} teachers=[15] agreement=[1.0] classes=2 epsilon=[8]"
+    )
+    labels = (
+        f"aggregate_votes --in-private-votes {tmp_path}/votes --in-lang {tmp_path}/lang --out-dir"
+        f" {tmp_path}/labels --out-privacy {tmp_path}/privacy.json --ledger {tmp_path}/ledger.json"
+        f" --config {section('pate')} {name} data=toy/train delta=1e-3 max_answers=4"
+    )
+    audit = (
+        f"audit --in-labels {tmp_path}/labels --out-audit {tmp_path}/audit.json"
+        f" --config {section('audit_pate')} --set draws=600"
+    )
     done = run_verbs(plan, labels, audit, plugin=plugin)
     assert done.returncode == 0, done.stderr
     assert read_json(tmp_path / "plan.json")["plans"][0]["votes"] > 0
@@ -73,43 +74,34 @@ def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
     assert done.returncode == 2 and "lnmax, found 'last_max'" in done.stderr
 
 
-def test_names_and_limits() -> None:
-    assert all_mechanisms(aggregates=POSTERIORS) == (
-        "gaussian_posteriors",
-        "laplace_posteriors",
-    )
+def test_names_and_limits():
+    assert all_mechanisms(aggregates=POSTERIORS) == ("gaussian_posteriors", "laplace_posteriors")
     assert all_mechanisms(tokens=True) == ("gnmax", "lnmax", "confident_gnmax")
-    assert [name for name in all_mechanisms() if mechanism(name).needs_threshold] == [
-        "confident_gnmax"
-    ]
+    checked = [name for name in all_mechanisms() if mechanism(name).needs_threshold]
+    assert checked == ["confident_gnmax"]
     assert {mechanism(name).audit for name in all_mechanisms()} <= set(AUDITS.names())
     with pytest.raises(ConfigError, match="confident_gnmax, gaussian_posteriors, gnmax"):
         mechanism("laplace")
 
 
 @pytest.mark.parametrize(("teachers", "whole", "tokens"), [(15, 4.5, 2.25), (250, 75.0, 37.5)])
-def test_default_noise(teachers: int, whole: float, tokens: float) -> None:
+def test_default_noise(teachers, whole, tokens):
     assert mechanism("gnmax").default_noise(teachers) == whole
     assert mechanism("gnmax").default_noise(teachers, tokens=True) == tokens
     assert mechanism("lnmax").default_noise(teachers) == pytest.approx(whole * 2 / 3)
 
 
-def test_names_are_read_without_heavy_packages() -> None:
-    code = (
-        "import sys; from privasr_k2.privacy.pate.mechanisms import all_mechanisms as a;"
-        " print(a()); "
-    )
-    code += "print({'torch', 'dp_accounting', 'scipy', 'opendp'} & set(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+def test_names_are_read_without_heavy_packages():
+    code = "import sys; from privasr_k2.privacy.pate.mechanisms import all_mechanisms as a;"
+    code += " print(a());"
+    code += " print({'torch', 'dp_accounting', 'scipy', 'opendp'} & set(sys.modules))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [str(all_mechanisms()), "set()"]
 
 
 @pytest.mark.parametrize("text", [None, "import nothing_like_it", "def"])
-def test_plugins_that_do_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
-) -> None:
+def test_plugins_that_do_not_run(tmp_path, monkeypatch, text):
     path = tmp_path / "broken.py"
     if text is not None:
         path.write_text(text)
@@ -118,7 +110,7 @@ def test_plugins_that_do_not_run(
         load_plugins()
 
 
-def test_a_name_is_taken_once() -> None:
+def test_a_name_is_taken_once():
     registry = Registry[object]("thing")
     registry.add("a", registry)
     assert registry.add("a", registry) is registry and registry.names() == ("a",)
@@ -126,7 +118,7 @@ def test_a_name_is_taken_once() -> None:
         registry.add("a", object())
 
 
-def test_noise_of_votes_breaks_ties_at_random() -> None:
+def test_noise_of_votes_breaks_ties_at_random():
     from privasr_k2.randomness import new_secret, noise_stream
 
     counts = np.zeros(4000, dtype=np.int64)

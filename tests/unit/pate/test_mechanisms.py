@@ -16,7 +16,7 @@ from privasr_k2.pate.published import (
     published_noise,
 )
 from privasr_k2.privacy import events
-from privasr_k2.privacy.accounting import account
+from privasr_k2.privacy.accounting import Epsilon, account
 from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event, posteriors_event
 from privasr_k2.privacy.pate.lnmax import lnmax_event
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms
@@ -24,56 +24,43 @@ from tests.support.small_pate import mechanism
 
 
 def setting(available: int = 100, weight: float = 1.0, **changes: object) -> Setting:
-    return make_setting(
-        mechanism(**changes),
-        teachers=10,
-        available=available,
-        largest_weight=weight,
-        utterances=available,
-    )
+    pool = dict(teachers=10, available=available, largest_weight=weight, utterances=available)
+    return make_setting(mechanism(**changes), **pool)
 
 
-def test_epsilon_and_noise_say_how_many_answers() -> None:
+def cost(sigma: float, answers: int, delta: float = 1e-5) -> Epsilon:
+    return account(gnmax_event(sigma=sigma, answers=answers, discrete=True), RELATION, delta)
+
+
+def test_epsilon_and_noise_say_how_many_answers():
     found = setting()
     assert found.max_answers == found.max_queries < 100
     assert found.event == gnmax_event(sigma=4.0, answers=found.max_answers, discrete=True)
     assert found.epsilon == account(found.event, RELATION, 1e-5)
-    assert (
-        found.epsilon.value
-        <= 8
-        < account(
-            gnmax_event(sigma=4.0, answers=found.max_answers + 1, discrete=True), RELATION, 1e-5
-        ).value
-    )
+    assert found.epsilon.value <= 8 < cost(4.0, found.max_answers + 1).value
     assert setting(available=5).max_answers == 5
     assert setting(max_answers=3).max_answers == 3
 
 
 @pytest.mark.parametrize("name", all_mechanisms())
-def test_epsilon_and_answers_say_how_much_noise(name: str) -> None:
+def test_epsilon_and_answers_say_how_much_noise(name):
     found = setting(mechanism=name, noise=0.0, max_answers=20, delta=1e-4)
     assert found.max_answers == 20 and found.epsilon is not None
     assert 7.9 < found.epsilon.value <= 8
     assert found.max_queries == (100 if name == "confident_gnmax" else 20)
+    noise, counts = found.noise, dict(answers=20, discrete=True)
+    checked = dict(threshold_sigma=1.5 * noise, asked=100)
     wanted = {
-        "gnmax": lambda: gnmax_event(sigma=found.noise, answers=20, discrete=True),
-        "lnmax": lambda: lnmax_event(scale=found.noise, answers=20, discrete=True),
-        "confident_gnmax": lambda: confident_gnmax_event(
-            sigma=found.noise,
-            answers=20,
-            threshold_sigma=1.5 * found.noise,
-            asked=100,
-            discrete=True,
-        ),
-        "gaussian_posteriors": lambda: posteriors_event(
-            sigma=found.noise, largest_weight=1.0, vectors=20
-        ),
-        "laplace_posteriors": lambda: events.repeated(events.laplace_vector(found.noise / 2), 20),
+        "gnmax": gnmax_event(sigma=noise, **counts),
+        "lnmax": lnmax_event(scale=noise, **counts),
+        "confident_gnmax": confident_gnmax_event(sigma=noise, **checked, **counts),
+        "gaussian_posteriors": posteriors_event(sigma=noise, largest_weight=1.0, vectors=20),
+        "laplace_posteriors": events.repeated(events.laplace_vector(noise / 2), 20),
     }
-    assert found.event == wanted[name]()
+    assert found.event == wanted[name]
 
 
-def test_rather_fewer_answers_than_more_noise() -> None:
+def test_rather_fewer_answers_than_more_noise():
     free = setting(noise=0.0)
     assert setting(noise=0.0, max_sigma=free.noise + 1, min_answers=1) == free
     found = setting(noise=0.0, max_sigma=4.0, min_answers=1)
@@ -89,7 +76,7 @@ def test_rather_fewer_answers_than_more_noise() -> None:
     assert setting(noise=0.0, max_sigma=0.2, min_answers=2).max_answers == 2
 
 
-def test_a_heavier_teacher_needs_more_noise() -> None:
+def test_a_heavier_teacher_needs_more_noise():
     even, heavy = (
         setting(mechanism="gaussian_posteriors", noise=0.0, max_answers=5, weight=weight).noise
         for weight in (1.0, 3.0)
@@ -97,123 +84,91 @@ def test_a_heavier_teacher_needs_more_noise() -> None:
     assert heavy == pytest.approx(3 * even, rel=1e-3)
 
 
-def test_what_exceeds_the_budget_is_refused() -> None:
-    with pytest.raises(PrivacyError, match="22 that it buys"):
-        setting(max_answers=60)
-    with pytest.raises(PrivacyError, match="0 that it buys"):
-        setting(noise=0.2)
-    with pytest.raises(ConfigError, match="at most 10, the number of teachers"):
-        setting(mechanism="confident_gnmax", threshold=11.0)
-    with pytest.raises(ConfigError, match="something to vote on"):
-        setting(available=0)
+@pytest.mark.parametrize(
+    ("error", "message", "changes"),
+    [
+        (PrivacyError, "22 that it buys", {"max_answers": 60}),
+        (PrivacyError, "0 that it buys", {"noise": 0.2}),
+        (ConfigError, "at most 10", {"mechanism": "confident_gnmax", "threshold": 11.0}),
+        (ConfigError, "something to vote on", {"available": 0}),
+    ],
+)
+def test_what_exceeds_the_budget_is_refused(error, message, changes):
+    with pytest.raises(error, match=message):
+        setting(**changes)
 
 
-def test_no_noise_is_no_release() -> None:
+def test_no_noise_is_no_release():
     found = setting(epsilon=math.inf, noise=0.0)
     assert (found.event, found.epsilon, found.noise, found.max_answers) == (None, None, 0.0, 100)
     assert "NO GUARANTEE" in found.lines("utterances")[0]
 
 
-def test_the_papers_noise_has_its_true_cost() -> None:
+def test_the_papers_noise_has_its_true_cost():
     for reading, noise in (("equation", 2 * 10 / 100), ("figures", 100 / (2 * 10))):
         found = setting(noise=0.0, epsilon=10.0, published_scale=reading, delta=1e-3)
         assert found.noise == published_noise(10.0, 100, reading) == noise
-        assert found.epsilon == account(
-            gnmax_event(sigma=noise, answers=100, discrete=True), RELATION, 1e-3
-        )
+        assert found.epsilon == cost(noise, 100, 1e-3)
         assert found.epsilon.value > 10
         assert published_epsilons(noise, 100)[f"published_{reading}"] == pytest.approx(10)
-    told = as_published(5.0, 4000, 100)
-    assert (
-        told["guarantee"] is False
-        and told["K"] == 100
-        and told["votes_that_it_does_not_count"] == 3900
-    )
-    lines = published_lines(told)
-    assert all("as published" in line for line in lines) and all(
-        "NO GUARANTEE" in line for line in lines[:3]
-    )
+    record = as_published(5.0, 4000, 100)
+    assert record["guarantee"] is False and record["K"] == 100
+    assert record["votes_that_it_does_not_count"] == 3900
+    lines = published_lines(record)
+    assert all("as published" in line for line in lines)
+    assert all("NO GUARANTEE" in line for line in lines[:3])
     assert "K = 100" in lines[0] and "scale 5 votes" in lines[0]
 
 
 @pytest.mark.parametrize(
     "bad",
     [
-        {"mechanism": "max"},
-        {"epsilon": 0.0},
-        {"epsilon": -1.0},
-        {"epsilon": math.nan},
-        {"delta": 1.0},
-        {"published_scale": "published"},
-        {"noise": -1.0},
-        {"max_answers": -1},
-        {"min_answers": -1},
-        {"max_sigma": 2.0, "min_answers": 1},
-        {"max_sigma": 2.0, "noise": 0.0},
-        {"max_queries": -1},
-        {"threshold": 0.0, "mechanism": "confident_gnmax"},
-        {"noise": 1.0, "epsilon": math.inf},
-        {"published_scale": "figures"},
+        *(dict(mechanism="max"), dict(epsilon=0.0), dict(epsilon=-1.0), dict(epsilon=math.nan)),
+        *(dict(delta=1.0), dict(published_scale="published"), dict(noise=-1.0)),
+        *(dict(max_answers=-1), dict(min_answers=-1), dict(max_sigma=2.0, min_answers=1)),
+        *(dict(max_sigma=2.0, noise=0.0), dict(max_queries=-1), dict(noise=1.0, epsilon=math.inf)),
+        *(dict(threshold=0.0, mechanism="confident_gnmax"), dict(published_scale="figures")),
     ],
 )
-def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
+def test_bad_numbers_are_named(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         mechanism(**bad)
 
 
 def plan(**changes: object) -> VotePlanConfig:
-    values: dict[str, object] = dict(
-        kind="queries",
-        mechanism="gnmax",
-        teachers=[15],
-        classes=500,
-        agreement=[1.0],
-        correct=0.95,
-        epsilon=[8.0],
-        delta=1e-5,
-    )
-    return VotePlanConfig(**{**values, **changes})  # type: ignore[arg-type]
+    values: dict[str, object] = dict(kind="queries", mechanism="gnmax", teachers=[15], classes=500)
+    values |= dict(agreement=[1.0], correct=0.95, epsilon=[8.0], delta=1e-5)
+    return VotePlanConfig(**{**values, **changes})
 
 
-def test_fifteen_unanimous_teachers_give_thirteen_votes() -> None:
+def test_fifteen_unanimous_teachers_give_thirteen_votes():
     [found] = plan_votes(plan())
     assert found.votes == 13 and found.epsilon.value <= 8
 
 
-def test_more_teachers_and_more_agreement_buy_more() -> None:
+def test_more_teachers_and_more_agreement_buy_more():
     found = plan_votes(plan(classes=8, teachers=[15, 30], agreement=[0.8, 1.0]))
-    assert [(one.teachers, one.agreement) for one in found] == [
-        (15, 0.8),
-        (15, 1.0),
-        (30, 0.8),
-        (30, 1.0),
-    ]
+    made = [(plan.teachers, plan.agreement) for plan in found]
+    assert made == [(15, 0.8), (15, 1.0), (30, 0.8), (30, 1.0)]
     assert found[0].votes < found[1].votes < found[3].votes and found[0].votes < found[2].votes
 
 
-def test_the_largest_noise_is_just_enough() -> None:
+def test_the_largest_noise_is_just_enough():
     for name in ("gnmax", "lnmax"):
         noise = largest_noise([12, 3, 0], name, 0.9)
-        assert (
-            winning_chance([12, 3, 0], name, noise)
-            >= 0.9
-            > winning_chance([12, 3, 0], name, 1.01 * noise)
-        )
+        least, more = (winning_chance([12, 3, 0], name, factor * noise) for factor in (1, 1.01))
+        assert least >= 0.9 > more
     with pytest.raises(PrivacyError, match="take more teachers"):
         largest_noise([5, 5], "gnmax", 0.9)
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("key", "value"),
     [
-        {"mechanism": "max"},
-        {"teachers": []},
-        {"classes": 1},
-        {"agreement": [0.5]},
-        {"correct": 1.0},
-        {"epsilon": [0.0]},
+        *(("mechanism", "max"), ("teachers", []), ("classes", 1)),
+        *(("agreement", [0.5]), ("correct", 1.0), ("epsilon", [0.0])),
     ],
 )
-def test_plans_of_nothing_are_refused(bad: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        plan(**bad)
+def test_plans_of_nothing_are_refused(key, value):
+    with pytest.raises(ValueError, match=key):
+        plan(**{key: value})

@@ -22,11 +22,8 @@ def feats(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shard_digests(folder: Path, teachers: int) -> list[str]:
-    """What each teacher is trained on."""
-    return [
-        hashlib.sha256((folder / f"shard_{k}" / "cuts_train.jsonl.gz").read_bytes()).hexdigest()
-        for k in range(1, teachers + 1)
-    ]
+    paths = [folder / f"shard_{k}" / "cuts_train.jsonl.gz" for k in range(1, teachers + 1)]
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
 
 
 def without(feats: Path, folder: Path, speaker: str) -> Path:
@@ -38,14 +35,14 @@ def without(feats: Path, folder: Path, speaker: str) -> Path:
     return folder
 
 
-def test_every_unit_is_in_one_shard_and_shards_are_even() -> None:
+def test_every_unit_is_in_one_shard_and_shards_are_even():
     dealt = deal([f"s{n}" for n in range(20)], 6, seed=3)
     sizes = [list(dealt.values()).count(k) for k in range(1, 7)]
     assert sorted(sizes) == [3, 3, 3, 3, 4, 4] and len(dealt) == 20
     assert deal(sorted(dealt, reverse=True), 6, seed=3) == dealt != deal(dealt, 6, seed=4)
 
 
-def test_the_data_of_one_unit_are_in_one_shard_whichever_it_is(feats: Path, tmp_path: Path) -> None:
+def test_the_data_of_one_unit_are_in_one_shard_whichever_it_is(feats, tmp_path):
     write_text(tmp_path / "roster", "".join(f"s{n}\n" for n in range(6)))
     config = ShardsConfig(3, "speaker", 1)
     make_shards(feats, feats, tmp_path / "whole", config, tmp_path / "roster")
@@ -53,26 +50,20 @@ def test_the_data_of_one_unit_are_in_one_shard_whichever_it_is(feats: Path, tmp_
     for number in range(6):
         fewer = without(feats, tmp_path / f"without_{number}" / "feats", f"s{number}")
         shards = make_shards(fewer, feats, tmp_path / "other", config, tmp_path / "roster")
-        changed = [
-            k
-            for k, (a, b) in enumerate(zip(whole, shard_digests(tmp_path / "other", 3)), 1)
-            if a != b
-        ]
+        pairs = enumerate(zip(whole, shard_digests(tmp_path / "other", 3)), 1)
+        changed = [k for k, (before, after) in pairs if before != after]
         assert changed == [shards.roster[f"s{number}"]]
 
 
-def test_shards_are_features_folders_that_may_be_moved(feats: Path, tmp_path: Path) -> None:
+def test_shards_are_features_folders_that_may_be_moved(feats, tmp_path):
     from privasr_k2.data.manifests import load_cuts
 
     tree = tmp_path / "tree"
     shutil.copytree(feats, tree / "feats")
     config = ShardsConfig(2, "speaker", 1)
     made = make_shards(tree / "feats", tree / "feats", tree / "exp" / "shards", config, None)
-    assert (
-        read_shards(tree / "exp" / "shards")
-        == made
-        == read_shards(tree / "exp" / "shards" / "shards.json")
-    )
+    shards = tree / "exp" / "shards"
+    assert read_shards(shards) == made == read_shards(shards / "shards.json")
     moved = tree.rename(tmp_path / "moved")
     found = set()
     for k in (1, 2):
@@ -85,35 +76,34 @@ def test_shards_are_features_folders_that_may_be_moved(feats: Path, tmp_path: Pa
     assert found == {f"train-{n}" for n in range(12)}
 
 
-def test_utterances_may_be_the_units(feats: Path, tmp_path: Path) -> None:
+def test_utterances_may_be_the_units(feats, tmp_path):
     made = make_shards(feats, feats, tmp_path / "shards", ShardsConfig(4, "utterance", 1), None)
     assert sorted(made.roster) == sorted(f"train-{n}" for n in range(12))
 
 
-def test_what_cannot_be_dealt_is_refused(feats: Path, tmp_path: Path) -> None:
-    out = tmp_path / "shards"
-    with pytest.raises(DataError, match="7 units or more"):
-        make_shards(feats, feats, out, ShardsConfig(7, "speaker", 1), None)
+def test_what_cannot_be_dealt_is_refused(feats, tmp_path):
+    out, dev = tmp_path / "shards", tmp_path / "dev"
     write_text(tmp_path / "more", "".join(f"s{n}\n" for n in range(60)))
-    with pytest.raises(DataError, match="data of one unit at least"):
-        make_shards(feats, feats, out, ShardsConfig(20, "speaker", 1), tmp_path / "more")
     write_text(tmp_path / "fewer", "s0\ns1\n")
-    with pytest.raises(DataError, match="every unit of the data"):
-        make_shards(feats, feats, out, ShardsConfig(2, "speaker", 1), tmp_path / "fewer")
-    dev = tmp_path / "dev"
     shutil.copytree(feats, dev)
     shutil.copyfile(dev / "cuts_train.jsonl.gz", dev / "cuts_dev.jsonl.gz")
-    with pytest.raises(DataError, match="none of the private speakers"):
-        make_shards(feats, dev, out, ShardsConfig(2, "speaker", 1), None)
+    for public, teachers, roster, message in (
+        (feats, 7, None, "7 units or more"),
+        (feats, 20, tmp_path / "more", "data of one unit at least"),
+        (feats, 2, tmp_path / "fewer", "every unit of the data"),
+        (dev, 2, None, "none of the private speakers"),
+    ):
+        with pytest.raises(DataError, match=message):
+            make_shards(feats, public, out, ShardsConfig(teachers, "speaker", 1), roster)
     assert not out.exists()
     with pytest.raises(DataError, match="run make_shards"):
         read_shards(out)
     for bad in ({"teachers": 1}, {"unit": "call"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
-            ShardsConfig(**{"teachers": 2, "unit": "speaker", "seed": 1, **bad})  # type: ignore[arg-type]
+            ShardsConfig(**{"teachers": 2, "unit": "speaker", "seed": 1, **bad})
 
 
-def test_an_utterance_at_several_speeds_is_one_unit(feats: Path, tmp_path: Path) -> None:
+def test_an_utterance_at_several_speeds_is_one_unit(feats, tmp_path):
     from lhotse.utils import fastcopy
 
     from privasr_k2.data.manifests import load_cuts, save_cuts
@@ -126,9 +116,5 @@ def test_an_utterance_at_several_speeds_is_one_unit(feats: Path, tmp_path: Path)
     assert sorted(made.roster) == sorted(cut.id for cut in cuts)
     for k in range(1, 5):
         ids = {cut.id for cut in load_cuts(tmp_path / "shards" / f"shard_{k}", "train")}
-        assert ids == {
-            name
-            for unit, shard in made.roster.items()
-            if shard == k
-            for name in (unit, f"{unit}_sp1.1")
-        }
+        own = [unit for unit, shard in made.roster.items() if shard == k]
+        assert ids == {*own, *(f"{unit}_sp1.1" for unit in own)}

@@ -27,10 +27,10 @@ from tests.support.end_to_end import END_TO_END, encoder, spelled_lang, speller,
 from tests.support.small_am import encoder_config, write_corpus
 
 ALONE = Process(0, 1, torch.device("cpu"))
-SHORT = [
-    "epochs=2", "avg=1", "max_duration=4", "lr=0.01", "warmup_steps=2", "student.pool_role=train",
-    "spec_augment.time_masks_per_second=5.0", "spec_augment.time_width=4",
-]  # fmt: skip
+SHORT = ["epochs=2", "avg=1", "max_duration=4", "lr=0.01", "warmup_steps=2"]
+SHORT += ["spec_augment.time_masks_per_second=5.0", "spec_augment.time_width=4"]
+SHORT += ["student.pool_role=train"]
+BOTH = ["student.unlabeled_data=[none,consistency]", "student.unanswered.min_confidence=0.0"]
 
 
 def quick(kind: str, *changes: str) -> Any:
@@ -38,11 +38,9 @@ def quick(kind: str, *changes: str) -> Any:
     found = configuration.load(config_of(kind_of(files)), files, [*SHORT, *changes])
     if kind == "ctc":
         return replace(found, encoder=encoder_config("tdnn", dropout=0.1))
-    part: dict[str, Any] = (
-        {"transducer": transducer(dim=16, joint=16)}
-        if kind == "rnnt"
-        else {"speller": speller(dim=16, layers=1, attention=8)}
-    )
+    part: dict[str, Any] = {"speller": speller(dim=16, layers=1, attention=8)}
+    if kind == "rnnt":
+        part = {"transducer": transducer(dim=16, joint=16)}
     return replace(found, encoder=encoder("tdnn", dropout=0.1), **part)
 
 
@@ -55,10 +53,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def inputs(corpus: tuple[Path, Path], **changes: Any) -> StudentInputs:
     pool = load_cuts(corpus[0], "train")
     labels = {cut.id: (Hyp(cut.supervisions[0].text, 1.0),) for cut in pool}
-    given: dict[str, Any] = dict(
-        pool=pool, labels=labels, labeled=None, lists=None, dev=load_cuts(corpus[0], "dev"),
-        lang=load_lang(corpus[1]), init=None,
-    )  # fmt: skip
+    public = dict(dev=load_cuts(corpus[0], "dev"), lang=load_lang(corpus[1]), init=None)
+    given: dict[str, Any] = dict(pool=pool, labels=labels, labeled=None, lists=None, **public)
     return StudentInputs(**{**given, **changes})
 
 
@@ -67,10 +63,7 @@ def log_of(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["ctc", *END_TO_END])
-def test_certain_labels_train_as_transcripts_do(
-    kind: str, corpus: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """The twin is the training of any acoustic model, with masks, dropout and tempos as there."""
+def test_certain_labels_train_as_transcripts_do(kind, corpus, tmp_path):
     given, config = inputs(corpus), quick(kind)
     train_student(given, tmp_path / "student", config, ALONE)
     train_cuts({"train": given.pool, "dev": given.dev}, given.lang, tmp_path / "am", config, ALONE)
@@ -81,29 +74,27 @@ def test_certain_labels_train_as_transcripts_do(
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-3, atol=1e-4)
     assert load_recognizer(tmp_path / "student").tokens == list(given.lang.tokens)
-    told = log_of(tmp_path / "student" / "ways" / "none")
-    assert [r["dev_loss"] for r in told] == pytest.approx(
-        [r["dev_loss"] for r in log_of(tmp_path / "am")], rel=1e-3
-    )
+    records = log_of(tmp_path / "student" / "ways" / "none")
+    expected = [record["dev_loss"] for record in log_of(tmp_path / "am")]
+    assert [record["dev_loss"] for record in records] == pytest.approx(expected, rel=1e-3)
     about = read_json(tmp_path / "student" / "student.json")
     assert about["way"] == "none" and about["ways"]["none"]["utterances"]["answered_used"] == 10
     # One epoch averaged: the dev loss of the model is that of the last epoch.
-    assert about["ways"]["none"]["dev"]["loss"] == pytest.approx(told[-1]["dev_loss"], rel=1e-5)
+    assert about["ways"]["none"]["dev"]["loss"] == pytest.approx(records[-1]["dev_loss"], rel=1e-5)
 
 
-def test_of_several_ways_the_best_on_dev_is_kept(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+def test_of_several_ways_the_best_on_dev_is_kept(corpus, tmp_path):
     pool = load_cuts(corpus[0], "train")
     labels = {cut.id: (Hyp(cut.supervisions[0].text, 1.0),) for cut in list(pool)[:3]}
     given = inputs(corpus, labels=labels)
-    config = quick(
-        "ctc", "student.unlabeled_data=[none,consistency]", "student.unanswered.min_confidence=0.0"
-    )
+    config = quick("ctc", *BOTH)
     train_student(given, tmp_path / "s", config, ALONE)
     about = read_json(tmp_path / "s" / "student.json")["ways"]
     assert list(about) == ["none", "consistency"]
-    assert [one["utterances"]["unanswered_used"] for one in about.values()] == [0, 7]
+    assert [way["utterances"]["unanswered_used"] for way in about.values()] == [0, 7]
     chosen = read_json(tmp_path / "s" / "student.json")["way"]
-    ranks = {way: (one["dev"]["token_errors"], one["dev"]["loss"]) for way, one in about.items()}
+    of_dev = {way: record["dev"] for way, record in about.items()}
+    ranks = {way: (dev["token_errors"], dev["loss"]) for way, dev in of_dev.items()}
     assert chosen == min(ranks, key=lambda way: ranks[way]) and len(set(ranks.values())) == 2
     for name, value in load_tensors(tmp_path / "s" / "model.safetensors").items():
         path = tmp_path / "s" / "ways" / chosen / "checkpoints" / "epoch-2.safetensors"
@@ -113,36 +104,22 @@ def test_of_several_ways_the_best_on_dev_is_kept(corpus: tuple[Path, Path], tmp_
     assert (tmp_path / "s" / "model.safetensors").read_bytes() == before
     latest = tmp_path / "s" / "ways" / "none" / "checkpoints" / "latest.safetensors"
     fingerprint = read_header(latest)["fingerprint"]
-    other = quick(
-        "ctc",
-        "student.unlabeled_data=[none]",
-        "student.unanswered.min_confidence=0.0",
-        "student.labeled_weight=2",
-    )
+    other = quick("ctc", *BOTH, "student.unlabeled_data=[none]", "student.labeled_weight=2")
     train_student(given, tmp_path / "s", other, ALONE)  # another loss is another training
     assert read_header(latest)["fingerprint"] != fingerprint
 
 
-def test_ways_without_a_difference_are_trained_once(
-    corpus: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_ways_without_a_difference_are_trained_once(corpus, tmp_path):
     labels = {cut.id: (Hyp("C", 1.0),) for cut in load_cuts(corpus[0], "train")}
-    config = quick(
-        "ctc",
-        "epochs=1",
-        "student.unlabeled_data=[none,consistency]",
-        "student.unanswered.min_confidence=0.0",
-    )
+    config = quick("ctc", "epochs=1", *BOTH)
     train_student(inputs(corpus, labels=labels), tmp_path / "s", config, ALONE)
     about = read_json(tmp_path / "s" / "student.json")
     assert about["way"] == "none" and about["ways"]["none"] == about["ways"]["consistency"]
     assert [path.name for path in (tmp_path / "s" / "ways").iterdir()] == ["none"]
 
 
-def test_weights_and_guesses_count(corpus: tuple[Path, Path], tmp_path: Path) -> None:
-    """Another weight of a hypothesis is another training; one that begins with a model keeps its
-    mean.
-    """
+def test_weights_and_guesses_count(corpus, tmp_path):
+    """Another weight is another training; one that begins with a model keeps its mean."""
     pool = load_cuts(corpus[0], "train")
     given = inputs(corpus)
     config = quick("ctc", "epochs=1")
@@ -151,31 +128,24 @@ def test_weights_and_guesses_count(corpus: tuple[Path, Path], tmp_path: Path) ->
     for share in (0.9, 0.6):
         labels = {cut.id: (Hyp("C", share), Hyp("CA", 1 - share)) for cut in pool}
         student = tmp_path / "student"  # that of the other weights is not continued
-        train_student(
-            replace(given, labels=labels, init=tmp_path / "start"), student, config, ALONE
-        )
+        begun = replace(given, labels=labels, init=tmp_path / "start")
+        train_student(begun, student, config, ALONE)
         found.append(load_tensors(student / "model.safetensors"))
     start = load_tensors(tmp_path / "start" / "model.safetensors")
     assert not torch.equal(found[0]["output.weight"], found[1]["output.weight"])
     assert torch.equal(found[0]["mean"], start["mean"])
 
 
-def test_with_nothing_to_learn_it_is_the_public_model(
-    corpus: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """As where noise has ended every answer at once; random weights are refused, and nothing
-    written.
-    """
+def test_with_nothing_to_learn_it_is_the_public_model(corpus, tmp_path):
+    """Without an init random weights are refused, and nothing is written."""
     given, config = inputs(corpus), quick("ctc", "student.unlabeled_data=[none,consistency]")
     train_student(given, tmp_path / "start", quick("ctc", "epochs=1"), ALONE)
     student = tmp_path / "student"
     train_student(replace(given, labels={}, init=tmp_path / "start"), student, config, ALONE)
-    found, start = (
-        load_tensors(folder / "model.safetensors") for folder in (student, tmp_path / "start")
-    )
-    assert found.keys() == start.keys() and all(
-        torch.equal(found[name], start[name]) for name in start
-    )
+    folders = (student, tmp_path / "start")
+    found, start = (load_tensors(folder / "model.safetensors") for folder in folders)
+    assert found.keys() == start.keys()
+    assert all(torch.equal(found[name], start[name]) for name in start)
     about = json.loads((student / "student.json").read_text())
     assert about["way"] == "none" and about["ways"]["none"]["utterances"]["answered_used"] == 0
     with pytest.raises(DataError, match="none of 10 utterances answered"):
@@ -183,12 +153,11 @@ def test_with_nothing_to_learn_it_is_the_public_model(
     assert not (tmp_path / "other").exists()
 
 
-def test_features_of_another_kind_are_refused(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+def test_features_of_another_kind_are_refused(corpus, tmp_path):
     given = inputs(corpus)
     cut = given.pool[0]
-    other = type(given.pool).from_cuts(
-        [replace(cut, features=replace(cut.features, num_features=7))]
-    )
+    wide = replace(cut, features=replace(cut.features, num_features=7))
+    other = type(given.pool).from_cuts([wide])
     with pytest.raises(DataError, match="5 in --in-public-feats, 7 in --in-public-pool"):
         train_student(replace(given, pool=other, labels={}), tmp_path / "s", quick("ctc"), ALONE)
     assert not (tmp_path / "s").exists()

@@ -38,14 +38,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Lang]:
 
 
 def lists(**of: list[tuple[str, float]]) -> NbestLists:
-    made = tuple(
-        NbestList(
-            name.replace("_", "-"), "", "s", "never read", not hyps,
-            tuple(Hypothesis(n, words, score, {}) for n, (words, score) in enumerate(hyps, start=1)),
-        )
-        for name, hyps in of.items()
-    )  # fmt: skip
-    return NbestLists(Path("lists"), made, {}, ())
+    made = []
+    for name, scored in of.items():
+        hyps = tuple(Hypothesis(n, *hyp, {}) for n, hyp in enumerate(scored, start=1))
+        made.append(NbestList(name.replace("_", "-"), "", "s", "never read", not hyps, hyps))
+    return NbestLists(Path("lists"), tuple(made), {}, ())
 
 
 def write(path: Path, *records: Any) -> Path:
@@ -57,8 +54,12 @@ def hyp(text: str, weight: Any = 1.0) -> dict[str, Any]:
     return {"text": text, "weight": weight}
 
 
-def test_labels_are_read_heaviest_first(tmp_path: Path) -> None:
-    one = {"id": "a", "hyps": [hyp(" AB  C ", 0.25), hyp("", 0.75)]}
+def label(*hyps: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "a", "hyps": list(hyps)}
+
+
+def test_labels_are_read_heaviest_first(tmp_path):
+    one = label(hyp(" AB  C ", 0.25), hyp("", 0.75))
     found = read_labels(write(tmp_path / "l.jsonl", one, {"id": "b", "hyps": [hyp("C")]}))
     assert found == {"a": (Hyp("", 0.75), Hyp("AB C", 0.25)), "b": (Hyp("C", 1.0),)}
 
@@ -66,46 +67,36 @@ def test_labels_are_read_heaviest_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([{"id": "a", "hyps": []}], "different hypotheses"),
-        ([{"id": "a", "hyps": [hyp("C", 0.5), hyp(" C", 0.5)]}], "different hypotheses"),
-        ([{"id": "a", "hyps": [hyp("C", 0.5), hyp("AB", 0.4)]}], "sum to 1, found 0.5 0.4"),
-        ([{"id": "a", "hyps": [hyp("C", 1.5), hyp("AB", -0.5)]}], "weights above 0"),
-        ([{"id": "a", "hyps": [hyp("C", math.nan)]}], "weights above 0"),
-        (
-            [{"id": "a", "hyps": [hyp("C")]}, {"id": "a", "hyps": [hyp("C")]}],
-            "every utterance once",
-        ),
+        ([label()], "different hypotheses"),
+        ([label(hyp("C", 0.5), hyp(" C", 0.5))], "different hypotheses"),
+        ([label(hyp("C", 0.5), hyp("AB", 0.4))], "sum to 1, found 0.5 0.4"),
+        ([label(hyp("C", 1.5), hyp("AB", -0.5))], "weights above 0"),
+        ([label(hyp("C", math.nan))], "weights above 0"),
+        ([label(hyp("C")), label(hyp("C"))], "every utterance once"),
         ([{"hyps": [hyp("C")]}], "every utterance once"),
-        ([{"id": "a", "hyps": [{"text": "C"}]}], "text and weight"),
+        ([label({"text": "C"})], "text and weight"),
         ([{"id": "a", "hyps": "C"}], "text and weight"),
     ],
 )
-def test_bad_labels(tmp_path: Path, records: list[Any], message: str) -> None:
+def test_bad_labels(tmp_path, records, message):
     with pytest.raises(DataError, match=message):
         read_labels(write(tmp_path / "l.jsonl", *records))
 
 
-def test_guesses_are_shares_of_a_list() -> None:
+def test_guesses_are_shares_of_a_list():
     sure = [("AB", math.log(0.06)), ("C", math.log(0.03)), ("CA", math.log(0.01))]
-    found = guesses(
-        lists(u_1=sure, u_2=[("AB", -2.0), ("C", -2.0)], u_3=[("", -1.0), ("C", -9.0)], u_4=[]),
-        UNANSWERED,
-    )
+    unsure, silent = [("AB", -2.0), ("C", -2.0)], [("", -1.0), ("C", -9.0)]
+    found = guesses(lists(u_1=sure, u_2=unsure, u_3=silent, u_4=[]), UNANSWERED)
     assert list(found) == ["u-1"]
-    assert [one.text for one in found["u-1"]] == ["AB", "C"]
-    assert [one.weight for one in found["u-1"]] == pytest.approx([6 / 9, 3 / 9])
+    assert [hyp.text for hyp in found["u-1"]] == ["AB", "C"]
+    assert [hyp.weight for hyp in found["u-1"]] == pytest.approx([6 / 9, 3 / 9])
     # A scale of 1/2 takes square roots: the best has less than 0.6 of the list then.
     assert guesses(lists(u_1=sure), replace(UNANSWERED, scale=0.5)) == {}
 
 
-def test_what_cannot_be_learned_is_left_out(
-    corpus: tuple[Path, Lang], caplog: pytest.LogCaptureFixture
-) -> None:
-    labels = {
-        "u1": (Hyp("C", 0.5), Hyp("AB", 0.3), Hyp("x", 0.2)),
-        "u2": (Hyp("x", 1.0),),
-        "u3": (Hyp("", 1.0),),
-    }
+def test_what_cannot_be_learned_is_left_out(corpus, caplog):
+    several = (Hyp("C", 0.5), Hyp("AB", 0.3), Hyp("x", 0.2))
+    labels = {"u1": several, "u2": (Hyp("x", 1.0),), "u3": (Hyp("", 1.0),)}
     found = targets_of(labels, corpus[1], lambda name, tokens: len(tokens) < 3, weight=0.5)
     assert found == {"u1": Target(((4, 3),), (0.5,)), "u3": Target(((),), (0.5,))}
     assert "2 of 3 utterances left out" in caplog.text
@@ -113,41 +104,42 @@ def test_what_cannot_be_learned_is_left_out(
 
 def together(corpus: tuple[Path, Lang], way: str = "none", **changes: Any) -> Any:
     feats, lang = corpus
-    given: dict[str, Any] = dict(
-        pool=load_cuts(feats, "train"), labels={"train-0": (Hyp("C", 0.6), Hyp("AB", 0.4))}, labeled=None,
-        lists=lists(train_0=[("CA", -1.0)], train_1=[("CA", -1.0)], train_2=[("C", -1.0), ("AB", -1.0)]),
-        lang=lang, settings=SETTINGS, output_frames=None, shortest=1.0,
-    )  # fmt: skip
+    of_pool = dict(
+        train_0=[("CA", -1.0)], train_1=[("CA", -1.0)], train_2=[("C", -1.0), ("AB", -1.0)]
+    )
+    labels = {"train-0": (Hyp("C", 0.6), Hyp("AB", 0.4))}
+    given: dict[str, Any] = dict(pool=load_cuts(feats, "train"), labels=labels, labeled=None)
+    given |= dict(lists=lists(**of_pool), lang=lang, settings=SETTINGS)
+    given |= dict(output_frames=None, shortest=1.0)
     return student_data(way, **{**given, **changes})
 
 
-def test_ways(corpus: tuple[Path, Lang]) -> None:
+def test_ways(corpus):
     answered = {"train-0": Target(((4, 3), (4, 1, 2)), (0.6, 0.4))}
     plain = together(corpus)
     assert plain.targets == answered and [cut.id for cut in plain.cuts] == ["train-0"]
     taught = together(corpus, "self_training")
     assert taught.targets == {**answered, "train-1": Target(((4, 3, 1),), (0.5,))}
-    assert taught.counts == {
-        "pool": 8, "answered": 1, "answered_used": 1, "unanswered_used": 1, "labelled_used": 0,
-    }  # fmt: skip
+    used = {"answered_used": 1, "unanswered_used": 1, "labelled_used": 0}
+    assert taught.counts == {"pool": 8, "answered": 1, **used}
     guessed = together(corpus, "consistency")
     assert guessed.targets == {**answered, **{f"train-{n}": Target((), ()) for n in range(1, 8)}}
     best = together(corpus, settings=replace(SETTINGS, hyps="best"))
     assert best.targets == {"train-0": Target(((4, 3),), (1.0,))}
 
 
-def test_public_transcripts_are_learned_too(corpus: tuple[Path, Lang]) -> None:
+def test_public_transcripts_are_learned_too(corpus):
     dev = load_cuts(corpus[0], "dev")
     found = together(corpus, labeled=dev)
     assert found.counts["labelled_used"] == len(dev) == 6
-    one = dev[0]
-    expected = Target((tuple(corpus[1].encode(one.supervisions[0].text)),), (2.0,))
-    assert found.targets[one.id] == expected
+    cut = dev[0]
+    expected = Target((tuple(corpus[1].encode(cut.supervisions[0].text)),), (2.0,))
+    assert found.targets[cut.id] == expected
     with pytest.raises(DataError, match="not in the pool"):
         together(corpus, labeled=load_cuts(corpus[0], "train"))
 
 
-def test_hypotheses_must_fit_their_frames_while_training(corpus: tuple[Path, Lang]) -> None:
+def test_hypotheses_must_fit_their_frames_while_training(corpus):
     frames = next(cut.num_frames for cut in load_cuts(corpus[0], "train") if cut.id == "train-0")
     seen = []
 
@@ -156,12 +148,11 @@ def test_hypotheses_must_fit_their_frames_while_training(corpus: tuple[Path, Lan
         return 2
 
     found = together(corpus, output_frames=output_frames, shortest=0.9)
-    assert found.targets == {"train-0": Target(((4, 3),), (1.0,))} and set(seen) == {
-        int(0.9 * frames)
-    }
+    assert found.targets == {"train-0": Target(((4, 3),), (1.0,))}
+    assert set(seen) == {int(0.9 * frames)}
 
 
-def test_nothing_to_learn_from(corpus: tuple[Path, Lang]) -> None:
+def test_nothing_to_learn_from(corpus):
     for way in ("none", "consistency"):
         assert not together(corpus, way, labels={}).teaches
     assert together(corpus).teaches
@@ -173,20 +164,14 @@ def test_nothing_to_learn_from(corpus: tuple[Path, Lang]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("settings", "key", "value"),
     [
-        *(({"unlabeled_data": value}, "unlabeled_data") for value in ([], ["none", "none"], ["all"])),
-        ({"hyps": "some"}, "hyps"), ({"labeled_weight": 0.0}, "labeled_weight"),
+        *((SETTINGS, "unlabeled_data", value) for value in ([], ["none", "none"], ["all"])),
+        *((SETTINGS, "hyps", "some"), (SETTINGS, "labeled_weight", 0.0)),
+        *((UNANSWERED, "weight", 0.0), (UNANSWERED, "min_confidence", 1.1)),
+        *((UNANSWERED, "hyps", 0), (UNANSWERED, "scale", math.inf)),
     ],
-)  # fmt: skip
-def test_ranges(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(SETTINGS, **change)
-
-
-@pytest.mark.parametrize(
-    "change", [{"weight": 0.0}, {"min_confidence": 1.1}, {"hyps": 0}, {"scale": math.inf}]
 )
-def test_ranges_of_the_unanswered(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(change))):
-        replace(UNANSWERED, **change)
+def test_ranges(settings, key, value):
+    with pytest.raises(ValueError, match=key):
+        replace(settings, **{key: value})

@@ -36,19 +36,18 @@ def ensemble() -> TeacherEnsemble:
 
 
 def config(**changes: object) -> TokenVotesConfig:
-    values = dict(
-        role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0, public_threshold=1.0, top_k=0,
-    )  # fmt: skip
+    values = dict(role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0)
+    values |= dict(public_threshold=1.0, top_k=0)
     return mechanism(TokenVotesConfig, **{**values, **changes})
 
 
 @contextmanager
-def begun(folder: Path, feats: Path, told: TokenVotesConfig) -> Iterator[release.Release]:
-    setting = settle_tokens(load_cuts(feats, "pool"), SHARDS, told)
+def begun(folder: Path, feats: Path, conf: TokenVotesConfig) -> Iterator[release.Release]:
+    setting = settle_tokens(load_cuts(feats, "pool"), SHARDS, conf)
     with release.begin(
         folder / "ledger.json",
         beside=folder / "privacy.json",
-        spending=spending_of(told, setting, vote="token", unit="speaker", units=9, teachers=3),
+        spending=spending_of(conf, setting, vote="token", unit="speaker", units=9, teachers=3),
         fingerprint="f",
         max_epsilon=None,
     ) as made:
@@ -56,37 +55,26 @@ def begun(folder: Path, feats: Path, told: TokenVotesConfig) -> Iterator[release
 
 
 def run(
-    folder: Path, ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig, public: Any = None
+    folder: Path, ensemble: TeacherEnsemble, feats: Path, conf: TokenVotesConfig, public: Any = None
 ) -> dict[str, object]:
     cuts = load_cuts(feats, "pool")
-    given = (
-        folder / "labels",
-        ensemble,
-        cuts,
-        SHARDS,
-        settle_tokens(cuts, SHARDS, told),
-        told,
-        "cpu",
-    )
-    if not told.claims:
+    setting = settle_tokens(cuts, SHARDS, conf)
+    given = (folder / "labels", ensemble, cuts, SHARDS, setting, conf, "cpu")
+    if not conf.claims:
         return release_tokens(*given, None, public)
-    with begun(folder, feats, told) as made:
+    with begun(folder, feats, conf) as made:
         return release_tokens(*given, made, public)
 
 
 def labels(folder: Path) -> dict[str, str]:
-    return {
-        record["id"]: record["hyps"][0]["text"]
-        for record in read_jsonl(folder / "labels" / "labels.jsonl")
-    }
+    records = read_jsonl(folder / "labels" / "labels.jsonl")
+    return {record["id"]: record["hyps"][0]["text"] for record in records}
 
 
 def wanted(
-    ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig, public: Any = None
+    ensemble: TeacherEnsemble, feats: Path, conf: TokenVotesConfig, public: Any = None
 ) -> tuple[dict[str, str], int, int]:
-    """Labels, how often teachers were asked, and how often not: all probabilities after each prefix
-    anew.
-    """
+    """Labels, how often teachers were asked, and how often not, each prefix anew."""
     from tests.support.sequence_scores import next_log_probs
 
     def after(model: Any, x: torch.Tensor, text: list[int]) -> torch.Tensor:
@@ -99,11 +87,11 @@ def wanted(
         while True:
             own = after(public, x, text).exp() if public is not None else torch.zeros(5)
             token = int(own.argmax())
-            if own[token] < told.public_threshold:
+            if own[token] < conf.public_threshold:
                 asked += 1
                 allowed = list(range(5))
                 if public is not None:
-                    allowed = own.argsort(descending=True)[: told.top_k or None].tolist()
+                    allowed = own.argsort(descending=True)[: conf.top_k or None].tolist()
                 votes = [int(after(model, x, text)[allowed].argmax()) for model in ensemble.models]
                 token = allowed[int(np.bincount(votes).argmax())]
             else:
@@ -111,104 +99,89 @@ def wanted(
             if token == 0:
                 found[cut.id] = " ".join("".join(TOKENS[k] for k in text).replace("▁", " ").split())
                 break
-            if len(text) == math.ceil(cut.duration * told.tokens_per_second):
+            if len(text) == math.ceil(cut.duration * conf.tokens_per_second):
                 break
             text.append(token)
     return found, asked, taken
 
 
-def test_without_noise_it_is_the_majority_after_each_prefix(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path
-) -> None:
-    told = config(epsilon=math.inf, noise=0.0)
-    about = run(tmp_path, ensemble, feats, told)
-    found, asked, _ = wanted(ensemble, feats, told)
+def test_without_noise_it_is_the_majority_after_each_prefix(ensemble, feats, tmp_path):
+    conf = config(epsilon=math.inf, noise=0.0)
+    about = run(tmp_path, ensemble, feats, conf)
+    found, asked, _ = wanted(ensemble, feats, conf)
     assert labels(tmp_path) == found and about["utterances_answered"] == len(found)
     assert about["vote"] == "token" and about["votes_answered"] == asked
 
 
 @pytest.mark.parametrize(("public_threshold", "top_k"), [(0.5, 0), (0.6, 0), (0.6, 2), (0.6, 4)])
 def test_nobody_is_asked_what_the_public_model_is_sure_of(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, public_threshold: float, top_k: int
-) -> None:
+    ensemble, feats, tmp_path, public_threshold, top_k
+):
     public = teacher("las", 9)
-    told = config(epsilon=math.inf, noise=0.0, public_threshold=public_threshold, top_k=top_k)
-    about = run(tmp_path, ensemble, feats, told, public)
-    found, asked, taken = wanted(ensemble, feats, told, public)
+    conf = config(epsilon=math.inf, noise=0.0, public_threshold=public_threshold, top_k=top_k)
+    about = run(tmp_path, ensemble, feats, conf, public)
+    found, asked, taken = wanted(ensemble, feats, conf, public)
     assert labels(tmp_path) == found and about["votes_answered"] == asked
     assert asked > 0 and taken > 0
 
 
-def test_what_needs_no_answer_is_labelled_when_none_are_left(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path
-) -> None:
+def test_what_needs_no_answer_is_labelled_when_none_are_left(ensemble, feats, tmp_path):
     public = teacher("las", 9)
-    told = config(epsilon=1e4, noise=1.0, max_answers=1, public_threshold=0.6)
-    about = run(tmp_path, ensemble, feats, told, public)
+    conf = config(epsilon=1e4, noise=1.0, max_answers=1, public_threshold=0.6)
+    about = run(tmp_path, ensemble, feats, conf, public)
     assert about["votes_asked"] == about["votes_answered"] == 1
     with torch.no_grad():  # one that is always sure that this is the end
         public.speller.output.weight.zero_()
         public.speller.output.bias.copy_(torch.tensor([50.0, 0.0, 0.0, 0.0, 0.0]))
-    about = run(tmp_path / "sure", ensemble, feats, told, public)
+    about = run(tmp_path / "sure", ensemble, feats, conf, public)
     assert about["votes_asked"] == 0 and set(labels(tmp_path / "sure").values()) == {""}
     assert len(labels(tmp_path / "sure")) == 12
 
 
 @pytest.mark.parametrize("name", ["gnmax", "confident_gnmax"])
-def test_no_more_is_asked_or_answered_than_was_planned(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, name: str
-) -> None:
-    told = config(
-        mechanism=name,
-        max_answers=15,
-        max_queries=25,
-        noise=0.0,
-        threshold=0.01,
-        threshold_ratio=0.01,
-        epsilon=1e4,
-    )
-    about = run(tmp_path, ensemble, feats, told)
+def test_no_more_is_asked_or_answered_than_was_planned(ensemble, feats, tmp_path, name):
+    few = dict(max_answers=15, max_queries=25, noise=0.0, epsilon=1e4)
+    conf = config(mechanism=name, threshold=0.01, threshold_ratio=0.01, **few)
+    about = run(tmp_path, ensemble, feats, conf)
     assert about["votes_answered"] == 15
-    assert about["votes_asked"] <= (15 if name == "gnmax" else 25)  # type: ignore[operator]
+    assert about["votes_asked"] <= (15 if name == "gnmax" else 25)
     assert about["votes_planned"] == {"asked": 15 if name == "gnmax" else 25, "answered": 15}
 
 
-def test_killed_and_continued_it_keeps_what_was_drawn(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = config(noise=1.0, epsilon=1e4)
+def test_killed_and_continued_it_keeps_what_was_drawn(ensemble, feats, tmp_path, monkeypatch):
+    conf = config(noise=1.0, epsilon=1e4)
     written = tokens.write_answers
 
     def third_kills(path: Path, *rest: object) -> None:
         if path.name == "answers-2.safetensors":
             raise KeyboardInterrupt
-        written(path, *rest)  # type: ignore[arg-type]
+        written(path, *rest)
 
     monkeypatch.setattr(tokens, "write_answers", third_kills)
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, ensemble, feats, told)
+        run(tmp_path, ensemble, feats, conf)
     monkeypatch.undo()
     before = {path.name: path.read_bytes() for path in (tmp_path / "labels").glob("answers-*")}
     assert sorted(before) == ["answers-0.safetensors", "answers-1.safetensors"]
-    run(tmp_path, ensemble, feats, told)
+    run(tmp_path, ensemble, feats, conf)
     after = {path.name: path.read_bytes() for path in (tmp_path / "labels").glob("answers-*")}
     assert {name: after[name] for name in before} == before and len(after) > 2
     text = (tmp_path / "labels" / "labels.jsonl").read_text()
     (tmp_path / "labels" / "labels.jsonl").unlink()
-    run(tmp_path, ensemble, feats, told)
+    run(tmp_path, ensemble, feats, conf)
     assert (tmp_path / "labels" / "labels.jsonl").read_text() == text
     assert len(read_json(tmp_path / "ledger.json")["entries"]) == 1
     first, second = (tmp_path / "labels" / f"answers-{k}.safetensors" for k in (0, 1))
     first.write_bytes(before[second.name])
     with pytest.raises(DataError, match="answers about this batch's utterances"):
-        run(tmp_path, ensemble, feats, told)
+        run(tmp_path, ensemble, feats, conf)
     first.write_bytes(before[first.name])
     second.unlink()
     with pytest.raises(PrivacyError, match="force"):
-        run(tmp_path, ensemble, feats, told)
+        run(tmp_path, ensemble, feats, conf)
 
 
-def test_some_of_the_pool_are_chosen(feats: Path) -> None:
+def test_some_of_the_pool_are_chosen(feats):
     cuts = load_cuts(feats, "pool")
     some = [cut.id for cut in chosen(cuts, config(utterances=4))]
     assert len(set(some)) == 4 and some == [cut.id for cut in chosen(cuts, config(utterances=4))]
@@ -216,18 +189,13 @@ def test_some_of_the_pool_are_chosen(feats: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("key", "value"),
     [
-        {"mechanism": "gaussian_posteriors"},
-        {"tokens_per_second": 0.0},
-        {"max_duration": 0.0},
-        {"utterances": -1},
-        {"public_threshold": 0.0},
-        {"public_threshold": 1.5},
-        {"top_k": 1},
-        {"top_k": 3},
+        *(("mechanism", "gaussian_posteriors"), ("tokens_per_second", 0.0), ("max_duration", 0.0)),
+        *(("utterances", -1), ("public_threshold", 0.0), ("public_threshold", 1.5)),
+        *(("top_k", 1), ("top_k", 3)),
     ],
 )
-def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        config(**bad)
+def test_bad_numbers_are_named(key, value):
+    with pytest.raises(ValueError, match=key):
+        config(**{key: value})

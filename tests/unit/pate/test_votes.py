@@ -36,36 +36,31 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NbestHypothe
 
 
 def config(**changes: object) -> VotesConfig:
-    values: dict[str, object] = dict(
-        role="pool", job=1, num_jobs=1, max_duration=4.0, vote="utterance", of="votes", per_token=True,
-        max_hyps=8, weights=[],
-    )  # fmt: skip
-    return VotesConfig(**{**values, **changes})  # type: ignore[arg-type]
+    values: dict[str, object] = dict(role="pool", job=1, num_jobs=1, max_duration=4.0)
+    values |= dict(vote="utterance", of="votes", per_token=True, max_hyps=8, weights=[])
+    return VotesConfig(**{**values, **changes})
 
 
 def cast(corpus: tuple[Path, NbestHypotheses], *seeds: int, **changes: object) -> Votes:
     from privasr_k2.data.manifests import load_cuts
 
     made = TeacherEnsemble([teacher("ctc", seed) for seed in seeds], per_token=True)
-    told = config(**changes)
-    lists = corpus[1] if told.vote == "utterance" else None
-    return cast_votes(made, lists, load_cuts(corpus[0], "pool"), SHARDS, told, "cpu")
+    conf = config(**changes)
+    lists = corpus[1] if conf.vote == "utterance" else None
+    return cast_votes(made, lists, load_cuts(corpus[0], "pool"), SHARDS, conf, "cpu")
 
 
 def rows(votes: Votes) -> list[np.ndarray]:
     return np.split(votes.counts, np.cumsum(votes.sizes)[:-1])
 
 
-def test_jobs_together_are_one(corpus: tuple[Path, NbestHypotheses], tmp_path: Path) -> None:
+def test_jobs_together_are_one(corpus, tmp_path):
     write_votes(tmp_path / "one" / "1.safetensors", cast(corpus, 1, 2, 3))
     for job in (1, 2, 3):
-        write_votes(
-            tmp_path / "three" / f"{job}.safetensors", cast(corpus, 1, 2, 3, job=job, num_jobs=3)
-        )
+        part = cast(corpus, 1, 2, 3, job=job, num_jobs=3)
+        write_votes(tmp_path / "three" / f"{job}.safetensors", part)
     one, three = read_votes(tmp_path / "one"), read_votes(tmp_path / "three")
-    assert (
-        one.ids == three.ids == tuple(sorted(f"train-{n}" for n in range(11)))
-    )  # one has nothing to vote on
+    assert one.ids == three.ids == tuple(sorted(f"train-{n}" for n in range(11)))  # no votes on one
     assert (one.counts == three.counts).all() and (one.sizes == three.sizes).all()
     assert one.teachers == 3 and one.unit == "speaker" and one.units == 9
     assert [int(row.sum()) for row in rows(one)] == [3] * 11
@@ -74,7 +69,7 @@ def test_jobs_together_are_one(corpus: tuple[Path, NbestHypotheses], tmp_path: P
     assert counts.tolist() == [*rows(one)[5], *rows(one)[2]]
 
 
-def test_frames_are_voted_on_one_by_one(corpus: tuple[Path, NbestHypotheses]) -> None:
+def test_frames_are_voted_on_one_by_one(corpus):
     from privasr_k2.data.manifests import load_cuts
 
     found = cast(corpus, 1, 2, vote="frame")
@@ -93,9 +88,7 @@ def test_frames_are_voted_on_one_by_one(corpus: tuple[Path, NbestHypotheses]) ->
 
 @pytest.mark.parametrize("vote", ["utterance", "frame"])
 @pytest.mark.parametrize("weights", [[], [0.6, 0.3, 0.1]])
-def test_another_teacher_moves_posteriors_by_no_more_than_is_claimed(
-    corpus: tuple[Path, NbestHypotheses], vote: str, weights: list[float]
-) -> None:
+def test_another_teacher_moves_posteriors_by_no_more_than_is_claimed(corpus, vote, weights):
     whole = cast(corpus, 1, 2, 3, vote=vote, of="posteriors", weights=weights)
     assert whole.largest_weight == pytest.approx(3 * max(weights or [1 / 3]))
     share = 3 * np.array(weights or [1 / 3] * 3)
@@ -105,51 +98,35 @@ def test_another_teacher_moves_posteriors_by_no_more_than_is_claimed(
         other = cast(corpus, *seeds, vote=vote, of="posteriors", weights=weights)
         for before, after in zip(rows(whole), rows(other)):
             moved = (after - before) * whole.step
-            assert (
-                np.linalg.norm(moved) <= 2**0.5 * share[place]
-                and np.abs(moved).sum() <= 2 * share[place]
-            )
+            assert np.linalg.norm(moved) <= 2**0.5 * share[place]
+            assert np.abs(moved).sum() <= 2 * share[place]
             largest = max(largest, np.linalg.norm(moved) / share[place])
     assert largest > 0.5  # it is no bound that nothing comes near
     sums = [row.sum() * whole.step for row in rows(whole)]
     assert max(sums) <= 3 and min(sums) > 3 - 0.001
 
 
-def test_queries_of_frames_stay_with_their_utterance(tmp_path: Path) -> None:
+def test_queries_of_frames_stay_with_their_utterance(tmp_path):
     rows = {"u2": [[1, 0], [0, 1], [2, 2]], "u0": [[5, 5]], "u1": [[3, 4], [6, 7]]}
     counts = np.concatenate([np.array(own).ravel() for own in rows.values()])
-    votes, _ = made_votes(
-        [[5]], ids=tuple(rows), splits=np.array([0, 3, 4, 6]), sizes=np.full(6, 2), digests=()
-    )
+    changes = dict(splits=np.array([0, 3, 4, 6]), sizes=np.full(6, 2), digests=())
+    votes, _ = made_votes([[5]], ids=tuple(rows), **changes)
     write_votes(tmp_path / "1.safetensors", replace(votes, vote="frame", counts=counts))
     found = read_votes(tmp_path)
     assert found.ids == ("u0", "u1", "u2") and found.splits.tolist() == [0, 1, 3, 6]
     assert found.counts.tolist() == [5, 5, 3, 4, 6, 7, 1, 0, 0, 1, 2, 2]
     queries, sizes, own = found.of_utterances(np.array([2, 0]))
-    assert (queries.tolist(), sizes.tolist()) == ([3, 1], [2] * 4) and own.tolist() == [
-        1,
-        0,
-        0,
-        1,
-        2,
-        2,
-        5,
-        5,
-    ]
+    assert (queries.tolist(), sizes.tolist()) == ([3, 1], [2] * 4)
+    assert own.tolist() == [1, 0, 0, 1, 2, 2, 5, 5]
 
 
-def test_agreement_is_that_of_the_counts() -> None:
+def test_agreement_is_that_of_the_counts():
     votes, _ = made_votes([[4, 0], [2, 2], [1, 3]])
-    found = agreement(votes)
-    assert found == {
-        "queries": 3,
-        "mean_share": 0.75,
-        "unanimous": pytest.approx(1 / 3),
-        "first_wins": pytest.approx(2 / 3),
-    }
+    shares = {"unanimous": pytest.approx(1 / 3), "first_wins": pytest.approx(2 / 3)}
+    assert agreement(votes) == {"queries": 3, "mean_share": 0.75, **shares}
 
 
-def test_votes_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+def test_votes_that_do_not_belong_together_are_refused(tmp_path):
     votes, _ = made_votes([[4, 0], [2, 2]])
     with pytest.raises(DataError, match="run cast_votes"):
         read_votes(tmp_path)
@@ -165,7 +142,7 @@ def test_votes_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         read_votes(tmp_path)
 
 
-def test_weights_sum_to_one() -> None:
+def test_weights_sum_to_one():
     assert check_weights([], 4).tolist() == [0.25] * 4
     assert check_weights([0.75, 0.25], 2).tolist() == [0.75, 0.25]
     for bad in ([0.5, 0.4], [1.5, -0.5], [1.0]):
@@ -173,20 +150,14 @@ def test_weights_sum_to_one() -> None:
             check_weights(bad, 2)
 
 
-def test_what_cannot_be_cast_is_refused(corpus: tuple[Path, NbestHypotheses]) -> None:
+def test_what_cannot_be_cast_is_refused(corpus):
     with pytest.raises(ConfigError, match="weights must be 3"):
         cast(corpus, 1, 2, 3, of="posteriors", weights=[0.5, 0.5])
-    fewer = replace(
-        corpus[1], words={name: own for name, own in corpus[1].words.items() if name != "train-3"}
-    )
+    words = {name: own for name, own in corpus[1].words.items() if name != "train-3"}
+    fewer = replace(corpus[1], words=words)
     with pytest.raises(DataError, match="none for train-3"):
         cast((corpus[0], fewer), 1, 2)
-    for bad in (
-        {"vote": "word"},
-        {"of": "scores"},
-        {"max_hyps": 1},
-        {"weights": [1.0]},
-        {"weights": [0.5, 0.4], "of": "posteriors"},
-    ):
+    wrong = [{"vote": "word"}, {"of": "scores"}, {"max_hyps": 1}, {"weights": [1.0]}]
+    for bad in (*wrong, {"weights": [0.5, 0.4], "of": "posteriors"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             config(**bad)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -62,8 +60,6 @@ def test_divergence_grows_with_the_order(family, noise, orders):
 def test_epsilon_to_delta_to_epsilon(family, noise, count, delta):
     event = events.repeated(FAMILIES[family](noise), count)
     found = account(event, AOR, delta)
-    if found.rdp > 1e-3 and not math.isinf(found.order):
-        assert renyi.delta(event, found.rdp)[0] == pytest.approx(delta, rel=0.02)
     # Discrete losses have steps: at one of them a rounding more or less makes another delta.
     if found.pld is not None and found.pld > 1e-3:
         assert loss_distributions.delta(event, found.pld * 1.002) <= delta * 1.01

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from privasr_k2.errors import PrivacyError
-from privasr_k2.privacy import events, noise
+from privasr_k2.privacy import noise
 from privasr_k2.privacy.clipping import clip_rows
 from privasr_k2.privacy.noise import GaussianNoise, LaplaceNoise
 from privasr_k2.randomness import NoiseStream, noise_stream
@@ -25,12 +25,6 @@ Mechanism = GaussianNoise | LaplaceNoise
 
 def _stream(*names: str | int) -> NoiseStream:
     return noise_stream(SECRET, "test_noise", *names)
-
-
-def test_they_describe_themselves() -> None:
-    assert GAUSSIAN.sigma == 3.0
-    assert GAUSSIAN.event() == events.gaussian(1.5)
-    assert LAPLACE.event() == events.laplace_vector(1.5)
 
 
 @BOTH

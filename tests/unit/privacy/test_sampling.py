@@ -138,7 +138,3 @@ def test_a_begun_epoch_counts_whole(rounds, epochs):
 def test_contracts_that_cannot_be(make):
     with pytest.raises(PrivacyError):
         make()
-
-
-def test_all_units_take_part():
-    assert AllUnits().cohort(3, 4, streams).tolist() == [0, 1, 2, 3]

@@ -141,10 +141,6 @@ def test_what_is_shown_is_never_smaller(epsilon):
     assert Decimal(epsilon) <= Decimal(text) <= Decimal(epsilon) * Decimal("1.01")
 
 
-def test_shown_infinity():
-    assert shown(math.inf) == "infinite"
-
-
 def test_lines_and_row_carry_everything():
     (found,) = guarantees([COUNTS])
     text = "\n".join(found.lines())

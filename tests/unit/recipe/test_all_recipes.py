@@ -1,6 +1,4 @@
-"""Every recipe on every corpus with default options and every preset: what it declares fits its
-verbs.
-"""
+"""Every recipe on every corpus with every preset: its declarations fit its verbs."""
 
 from __future__ import annotations
 
@@ -24,31 +22,25 @@ NEEDS = {"report", "confidence"}
 
 
 def pairs() -> list[tuple[str, str]]:
-    found = []
-    for name in corpus_names(ROOT):
-        corpus = find_corpus(name, ROOT, ROOT)
-        recipes = corpus.recipes if corpus.only_these else set(recipe_names(ROOT)) - NEEDS
-        found += [(name, recipe) for recipe in sorted(recipes)]
-    return found
+    every = {*recipe_names(ROOT)} - NEEDS
+    corpora = [find_corpus(name, ROOT, ROOT) for name in corpus_names(ROOT)]
+    return [(c.name, r) for c in corpora for r in sorted(c.recipes if c.only_these else every)]
 
 
 @functools.cache
 def flags_of(verb: str) -> frozenset[str]:
     """The flags that the ``--help`` of a verb lists."""
-    done = subprocess.run(
-        [sys.executable, "-m", "privasr_k2", "verb", verb, "--help"],
-        capture_output=True, text=True, check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", done.stdout.partition("options:")[2]))
+    command = [sys.executable, "-m", "privasr_k2", "verb", verb, "--help"]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    text = subprocess.check_output(command, text=True, cwd=ROOT, env=variables)
+    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", text.partition("options:")[2]))
 
 
 def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declaration:
     words = ["--preset", preset, "--work-dir", str(tmp_path)]
-    if (
-        recipe in ("pate", "dpsgd")
-        and find_corpus(corpus, ROOT, ROOT).options.get("token_type") is None
-    ):
-        words += [] if corpus in ("librispeech", "timit") else ["--token-type", "char"]
+    own = find_corpus(corpus, ROOT, ROOT).options
+    if recipe in ("pate", "dpsgd") and corpus not in ("librispeech", "timit"):
+        words += [] if "token_type" in own else ["--token-type", "char"]
     if recipe in ("classlm", "compose") and corpus in ("librispeech", "timit"):
         words += ["--public-names", str(tmp_path)]  # these corpora come without names
     return declare(corpus, recipe, words, ROOT, tmp_path)
@@ -59,14 +51,14 @@ def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declarati
 def test_flags_configurations_and_systems(
     corpus: str, recipe: str, preset: str, tmp_path: Path
 ) -> None:
-    found = declared(corpus, recipe, preset, tmp_path)
-    for stage in found.stages:
+    declaration = declared(corpus, recipe, preset, tmp_path)
+    for stage in declaration.stages:
         task = stage.tasks[0]
         flags = {word for word in task.argv if word.startswith("--")}
         unknown = flags - flags_of(task.argv[0]) - set(NEUTRAL) - {"--config", "--set"}
         assert not unknown, f"{stage.label}: {task.argv[0]} {unknown}"
         assert all(sections.exists(path) for path in task.configs), stage.label
-    names = {one.name for one in found.systems}
-    for one in found.systems:
-        assert {*one.compare_with} <= names and one.name not in one.compare_with
-        assert not one.protects or "privacy" in one.artifacts, one.name
+    names = {system.name for system in declaration.systems}
+    for system in declaration.systems:
+        assert {*system.compare_with} <= names - {system.name}
+        assert not system.protects or "privacy" in system.artifacts, system.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -13,29 +14,18 @@ from privasr_k2.recipe.systems import System, read_systems, write_systems
 
 
 def recipe(tmp_path: Path, **run: object) -> Recipe:
-    made = Recipe(
-        "toy",
-        corpus=Corpus("mini", people="mini", conf=tmp_path / "own"),
-        run=RunOptions(nj=2, **run),  # type: ignore[arg-type]
-        data=DataOptions(preset="tiny"),
-        own={},
-        launchers=Launchers("local", "torchrun", "slurm"),
-        root=tmp_path,
-        command="./run.sh mini toy",
-    )
-    made.exp = "exp/toy"
-    return made
+    corpus = Corpus("mini", people="mini", conf=tmp_path / "own")
+    chosen = {"run": RunOptions(nj=2, **run), "data": DataOptions(preset="tiny"), "own": {}}  # type: ignore[arg-type]
+    launchers = Launchers("local", "torchrun", "slurm")
+    places = {"root": tmp_path, "command": "./run.sh mini toy"}
+    declared = Recipe("toy", corpus=corpus, launchers=launchers, **chosen, **places)  # type: ignore[arg-type]
+    declared.exp = "exp/toy"
+    return declared
 
 
 def test_a_stage_is_a_verb_with_flags(tmp_path: Path) -> None:
     r = recipe(tmp_path)
-    settings = {
-        "order": 3,
-        "weights": (0.5, 1e-5),
-        "epsilon": float("inf"),
-        "prune": None,
-        "tied": True,
-    }
+    settings = {"order": 3, "weights": (0.5, 1e-5), "epsilon": inf, "prune": None, "tied": True}
     flags = {"in_lang": "data/lang", "raw_arpa": None, "in_text": ["a", "b"], "out_lm": "lm.gz"}
     out = r.stage(3, "LM", "train_ngram", set=settings, **flags)
     assert out == "lm.gz"
@@ -53,9 +43,8 @@ def test_arrays_launchers_and_devices(tmp_path: Path) -> None:
     assert r.records[-1][2:5] == ["JOB=1:2", "--cmd", "slurm"]
     assert r.records[-1][-5:] == ["--set", "job=JOB", "num_jobs=2", "--device", "cpu"]
     r.stage(2, "train", "train_am", train=True, array=15, out_dir="am/JOB")
-    assert (
-        r.records[-1][2:5] == ["JOB=1:15", "--cmd", "torchrun"] and "job=JOB" not in r.records[-1]
-    )
+    assert r.records[-1][2:5] == ["JOB=1:15", "--cmd", "torchrun"]
+    assert "job=JOB" not in r.records[-1]
     assert recipe(tmp_path, cmd="slurm --mem 1G").stage(1, "x", "v", out_a="a") == "a"
 
 
@@ -70,33 +59,28 @@ def test_releases_get_the_ledger_and_the_limit(tmp_path: Path) -> None:
 def test_systems_are_written_and_read_back(tmp_path: Path) -> None:
     r = recipe(tmp_path)
     public = r.system("public", label="public only", method="public")
-    private = r.system(
-        "pate/8", label="PATE", method="pate", public=public, epsilon=float("inf"), teachers=15
-    )
+    facts = {"epsilon": inf, "teachers": 15}
+    private = r.system("pate/8", label="PATE", method="pate", public=public, **facts)
     private.compare_with(public, None, public)
     assert private.path("privacy", "privacy.json") == "exp/toy/pate/8/privacy.json"
     private.add("perplexity", "exp/p.json#M4")
-    write_systems(tmp_path / "systems.jsonl", [one.system for one in r.systems.values()])
+    write_systems(tmp_path / "systems.jsonl", [public.system, private.system])
     first, second = read_systems(tmp_path / "systems.jsonl")
     assert first == System("public", "public only", "public", "exp/toy/public")
     assert second.compare_with == ("public",) and second.facts == {"epsilon": "inf", "teachers": 15}
-    assert dict(second.artifacts) == {
-        "privacy": "exp/toy/pate/8/privacy.json",
-        "perplexity": "exp/p.json#M4",
-    }
+    artifacts = {"privacy": "exp/toy/pate/8/privacy.json", "perplexity": "exp/p.json#M4"}
+    assert dict(second.artifacts) == artifacts
     with pytest.raises(ConfigError, match="twice"):
         r.system("public", label="again", method="public")
 
 
 def test_a_file_of_systems_that_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "systems.jsonl"
-    systems = [System("a", "a", "pate", "a", compare_with=("b",))]
-    write_systems(path, systems)
-    with pytest.raises(DataError, match="compare"):
-        read_systems(path)
-    write_systems(path, [System("a", "a", "pate", "a")] * 2)
-    with pytest.raises(DataError, match=":2"):
-        read_systems(path)
+    path, system = tmp_path / "systems.jsonl", System("a", "a", "pate", "a")
+    alone = System("a", "a", "pate", "a", compare_with=("b",))
+    for systems, message in (([alone], "compare"), ([system, system], ":2")):
+        write_systems(path, systems)
+        with pytest.raises(DataError, match=message):
+            read_systems(path)
     path.write_text("{}\n")
     with pytest.raises(DataError, match=":1"):
         read_systems(path)
@@ -114,7 +98,5 @@ def test_the_report_reads_every_artifact_once(tmp_path: Path) -> None:
 
 def test_the_command_of_a_table_leaves_out_what_changes_no_result() -> None:
     given = {"nj": "2", "word": "it's", "token_type": "char"}
-    assert (
-        command_line("mini", "ctc", given, ["nj"])
-        == """./run.sh mini ctc --word 'it'"'"'s' --token-type char"""
-    )
+    command = """./run.sh mini ctc --word 'it'"'"'s' --token-type char"""
+    assert command_line("mini", "ctc", given, ["nj"]) == command

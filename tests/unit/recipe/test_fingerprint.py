@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -101,18 +102,15 @@ def test_files_that_are_gone_leave_the_cache(tmp_path: Path) -> None:
     for name in "ab":
         write(tmp_path / name, name)
     cache = HashCache(tmp_path / "cache.json", tmp_path)
-    cache.digest("a")
-    cache.digest("b")
+    for name in "ab":
+        cache.digest(name)
     cache.save()
     (tmp_path / "a").unlink()
     write(tmp_path / "c", "c")
     cache = HashCache(tmp_path / "cache.json", tmp_path)
     cache.digest("c")
     cache.save()
-    text = (tmp_path / "cache.json").read_text()
-    assert '"a"' not in text
-    assert '"b"' in text
-    assert '"c"' in text
+    assert json.loads((tmp_path / "cache.json").read_text()).keys() == {"b", "c"}
 
 
 @pytest.mark.parametrize(
@@ -130,10 +128,10 @@ def test_files_that_are_gone_leave_the_cache(tmp_path: Path) -> None:
 def test_of_yaml_keys_and_values_count(tmp_path: Path, text: str, same: bool) -> None:
     write(tmp_path / "a", "lr: 0.1\nunits: [a, b]\n")
     write(tmp_path / "b", text)
-    said = [fingerprint._said_in(str(tmp_path / name), name) for name in "ab"]
-    assert (said[0] == said[1]) == same
+    digests = [fingerprint._yaml_digest(str(tmp_path / name), name) for name in "ab"]
+    assert (digests[0] == digests[1]) == same
 
 
 def test_of_what_is_no_yaml_the_bytes_count(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"lr: [\xff")
-    assert fingerprint._said_in(str(tmp_path / "a"), "its hash") == "its hash"
+    assert fingerprint._yaml_digest(str(tmp_path / "a"), "its hash") == "its hash"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.recipe import launch
+from tests.support.stage_tools import is_gone, write_program
 
 
 def command(folder: Path, job: int, script: str) -> launch.Command:
@@ -44,8 +45,7 @@ def test_the_log_of_a_continued_attempt_is_kept(tmp_path: Path) -> None:
     run([first], tmp_path, at_once=1)
     again = launch.Command(1, ("/bin/echo", "second"), first.log, keep_log=True)
     run([again], tmp_path, at_once=1)
-    assert "first\n" in first.log.read_text()
-    assert "second\n" in first.log.read_text()
+    assert "first\n" in (text := first.log.read_text()) and "second\n" in text
 
 
 @pytest.mark.parametrize(("threads", "expected"), [(None, "unset"), (2, "2")])
@@ -53,31 +53,22 @@ def test_threads_where_the_environment_does_not_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int | None, expected: str
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    one = command(tmp_path, 1, "echo threads ${OMP_NUM_THREADS-unset}")
-    run([one], tmp_path, at_once=1, threads=threads)
-    assert f"threads {expected}\n" in one.log.read_text()
+    echo = command(tmp_path, 1, "echo threads ${OMP_NUM_THREADS-unset}")
+    run([echo], tmp_path, at_once=1, threads=threads)
+    assert f"threads {expected}\n" in echo.log.read_text()
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    run([one], tmp_path, at_once=1, threads=threads)
-    assert "threads 5\n" in one.log.read_text()
+    run([echo], tmp_path, at_once=1, threads=threads)
+    assert "threads 5\n" in echo.log.read_text()
 
 
 def test_left_early_it_ends_its_processes_and_theirs(tmp_path: Path) -> None:
-    commands = [
-        command(tmp_path, 1, "true"),
-        command(tmp_path, 2, "sleep 60 & echo $! > child; wait"),
-    ]
+    sleeps = "sleep 60 & echo $! > child; wait"
     with launch.Pool(at_once=2, work_dir=tmp_path) as pool:
-        pool.add(commands)
+        pool.add([command(tmp_path, 1, "true"), command(tmp_path, 2, sleeps)])
         pool.next_ended()
         while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
             time.sleep(0.01)
-    status = Path("/proc") / (tmp_path / "child").read_text().strip() / "status"
-    deadline = time.monotonic() + 5
-    while (
-        status.exists() and "Z (zombie)" not in status.read_text() and time.monotonic() < deadline
-    ):
-        time.sleep(0.01)
-    assert not status.exists() or "Z (zombie)" in status.read_text()
+    assert is_gone((tmp_path / "child").read_text().strip())
 
 
 def test_verbs_and_programs() -> None:
@@ -91,15 +82,12 @@ def test_verbs_and_programs() -> None:
 def test_torchrun_starts_verbs_that_share_their_work() -> None:
     verb = ("-m", "privasr_k2.bin.train_lm", "--x")
     two = ("torchrun", "--nproc_per_node", "2")
-    found = launch.argv_of(["train_lm", "--x"], two)
-    assert found[0] == sys.executable and found[-6:] == ("--standalone", *two[1:], *verb)
+    here = launch.argv_of(["train_lm", "--x"], two)
+    assert here[0] == sys.executable and here[-6:] == ("--standalone", *two[1:], *verb)
     assert "--standalone" not in launch.argv_of(["train_lm"], ("torchrun", "--nnodes=2"))
     on_nodes = launch.argv_of(["train_lm", "--x"], ("slurm", "--nodes", "2", *two))
-    assert (
-        on_nodes[0] == "srun"
-        and on_nodes[-5:] == (*two[1:], *verb)
-        and "--standalone" not in on_nodes
-    )
+    assert on_nodes[0] == "srun" and on_nodes[-5:] == (*two[1:], *verb)
+    assert "--standalone" not in on_nodes
     alone = (sys.executable, "-m", "privasr_k2.bin.train_dpsgd")
     for launcher in (two, ("slurm", *two)):
         assert launch.argv_of(["train_dpsgd"], launcher) == alone
@@ -109,9 +97,8 @@ def test_torchrun_starts_verbs_that_share_their_work() -> None:
 def test_verbs_that_share_their_work_are_those_that_join_a_group(repo_root: Path) -> None:
     verbs = repo_root / "privasr_k2" / "bin"
     joining = [file for file in verbs.rglob("*.py") if "with join(args.device)" in file.read_text()]
-    assert {
-        "audit" if file.parent.name == "audits" else file.stem for file in joining
-    } == launch.SHARING
+    names = {"audit" if file.parent.name == "audits" else file.stem for file in joining}
+    assert names == launch.SHARING
 
 
 def test_an_interrupted_slurm_job_is_cancelled_without_waiting_for_it(
@@ -119,22 +106,18 @@ def test_an_interrupted_slurm_job_is_cancelled_without_waiting_for_it(
 ) -> None:
     """scancel tries for long while tasks are starting: the run ends, and scancel goes on."""
     (tmp_path / "bin").mkdir()
-    for name, script in (
-        ("sbatch", "echo 17; exec sleep 60"),
-        ("scancel", 'echo $$ "$@" > said; exec sleep 60'),
-    ):
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{script}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
+    scripts = {"sbatch": "echo 17", "scancel": 'echo $$ "$@" > said'}
+    for name, script in scripts.items():
+        write_program(tmp_path / "bin" / name, f"cd {tmp_path}\n{script}\nexec sleep 60\n")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setattr(launch, "_GRACE_SECONDS", 0.5)
 
     def interrupted(_: str) -> None:
         raise KeyboardInterrupt
 
+    commands = [command(tmp_path, 1, "true")]
     with pytest.raises(KeyboardInterrupt):
-        launch.run_slurm(
-            [command(tmp_path, 1, "true")], [], is_array=False, work_dir=tmp_path, say=interrupted
-        )
+        launch.run_slurm(commands, [], is_array=False, work_dir=tmp_path, say=interrupted)
     while not (tmp_path / "said").exists() or not (tmp_path / "said").read_text():
         time.sleep(0.01)
     process, job = (tmp_path / "said").read_text().split()

@@ -9,6 +9,8 @@ import pytest
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe.layers import defaults, layers, unknown
 
+C = "egs/c/corpus.yaml#conf"
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -36,43 +38,37 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("own", "of_corpus", "of_preset"),
     [
-        (
-            "egs/c/corpus.yaml#conf",
-            "egs/c/corpus.yaml#conf.am",
-            "egs/c/corpus.yaml#conf.presets.tiny.am",
-        ),
+        (C, f"{C}.am", f"{C}.presets.tiny.am"),
         ("mine/conf", "mine/conf/am.yaml", "mine/conf/tiny/am.yaml"),
         ("mine/conf.yaml", "mine/conf.yaml#am", "mine/conf.yaml#presets.tiny.am"),
     ],
 )
 def test_order(root: Path, own: str, of_corpus: str, of_preset: str) -> None:
     expected = ["conf/common.yaml#am", "conf/ctc.yaml#overrides.am", of_corpus]
-    found = layers(root, "am", recipe="ctc", own=root / own)
-    assert found == [f"{root}/{path}" for path in expected]
-    expected += ["conf/presets/tiny.yaml#am", "conf/presets/tiny.yaml#overrides.ctc.am", of_preset]
-    found = layers(root, "am", recipe="ctc", preset="tiny", own=root / own)
-    assert found == [f"{root}/{path}" for path in expected]
+    for preset in ("small", "tiny"):
+        addresses = layers(root, "am", recipe="ctc", preset=preset, own=root / own)
+        assert addresses == [f"{root}/{path}" for path in expected]
+        tiny = "conf/presets/tiny.yaml#"
+        expected += [f"{tiny}am", f"{tiny}overrides.ctc.am", of_preset]
 
 
 def test_what_is_not_there_is_left_out(root: Path) -> None:
-    assert layers(root, "lm", recipe="pate", preset="tiny", own=root / "none/conf") == [
-        defaults(root)["lm"]
-    ]
+    addresses = layers(root, "lm", recipe="pate", preset="tiny", own=root / "none/conf")
+    assert addresses == [defaults(root)["lm"]]
     assert layers(root, "nothing", recipe="ctc", preset="paper") == []
 
 
 def test_files_without_sections(root: Path) -> None:
     assert layers(root, "plain") == [f"{root}/conf/plain.yaml"]
-    assert layers(root, "reports/ctc", recipe="ctc", preset="tiny") == [
-        f"{root}/conf/reports/ctc.yaml"
-    ]
+    report = layers(root, "reports/ctc", recipe="ctc", preset="tiny")
+    assert report == [f"{root}/conf/reports/ctc.yaml"]
     assert list(defaults(root)) == ["am", "lm", "plain"]
 
 
 @pytest.mark.parametrize(
     ("own", "found"),
     [
-        ("egs/c/corpus.yaml#conf", ["egs/c/corpus.yaml#conf.ma"]),
+        (C, [f"{C}.ma"]),
         ("mine/conf", ["mine/conf/ma.yaml"]),
         ("mine/conf.yaml", ["mine/conf.yaml#presets.tiny.ma"]),
         ("nowhere/conf", []),

@@ -11,6 +11,7 @@ from annotated_types import MinLen
 
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import options
+from privasr_k2.recipe.front import declare
 from privasr_k2.recipe.options import (
     Choices,
     Count,
@@ -42,7 +43,7 @@ def parse(*words: str, defaults: dict[str, Any] | None = None) -> options.Parsed
         defaults=defaults or {},
         renamed={"sizes": "--teachers"},
         conf_keys={"lr": "conf/am.yaml"},
-        conf_values={"am.epochs": "7"},
+        conf_value=lambda key, values: {"am.epochs": 7 + values["heads"]}[key],
         caller=Path("/here"),
         prog="x",
         help="",
@@ -96,13 +97,28 @@ def test_an_old_name_names_the_new_one() -> None:
         parse("--sizes", "3")
 
 
-def test_help_tells_defaults_of_conf(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("words", "epochs"), [(("-h",), 7), (("--help", "--heads", "true"), 8)])
+def test_help_tells_defaults_of_conf(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], epochs: int
+) -> None:
     with pytest.raises(SystemExit) as stopped:
-        parse("--help")
+        parse(*words)
     assert stopped.value.code == 0
     lines = capsys.readouterr().out.splitlines()
-    [epochs] = [line for line in lines if "--epochs" in line]
-    assert epochs.endswith("[7]")
+    [line] = [line for line in lines if "--epochs" in line]
+    assert line.endswith(f"[{epochs}]")
+
+
+@pytest.mark.parametrize(
+    ("corpus", "preset", "avg"),
+    [("librispeech", "small", 6), ("mini", "small", 4), ("mini", "tiny", 2)],
+)
+def test_help_tells_values_of_the_corpus_and_the_preset(
+    repo_root: Path, capsys: pytest.CaptureFixture[str], corpus: str, preset: str, avg: int
+) -> None:
+    with pytest.raises(SystemExit):
+        declare(corpus, "ctc", ["--help", "--preset", preset], repo_root, repo_root)
+    assert f"checkpoints to average  [{avg}]" in capsys.readouterr().out
 
 
 def test_what_was_read_is_remembered() -> None:

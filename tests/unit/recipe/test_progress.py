@@ -37,14 +37,14 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_time_left_is_that_at_the_speed_so_far(clock: Clock, file: Path) -> None:
     report_progress(2.0, 12, "epoch", loss=3.0)  # continued from the third epoch
-    found = read_progress(file)
-    assert found is not None and found.seconds_left is None and found.fraction == 2 / 12
+    report = read_progress(file)
+    assert report is not None and report.seconds_left is None and report.fraction == 2 / 12
     clock.now += 10
     report_progress(4.5, 12, "epoch", loss=0.81)
     clock.now += 3
-    found = read_progress(file)
-    assert found is not None and found.seconds_left == pytest.approx(7.5 * 10 / 2.5 - 3)
-    assert found.parts() == ["epoch 5/12", "loss 0.81", "ETA 0:27"]
+    report = read_progress(file)
+    assert report is not None and report.seconds_left == pytest.approx(7.5 * 10 / 2.5 - 3)
+    assert report.parts() == ["epoch 5/12", "loss 0.81", "ETA 0:27"]
 
 
 def test_reports_are_rare_but_for_the_last(clock: Clock, file: Path) -> None:
@@ -59,15 +59,15 @@ def test_reports_are_rare_but_for_the_last(clock: Clock, file: Path) -> None:
 def test_another_loop_has_a_speed_of_its_own(clock: Clock, file: Path) -> None:
     for first in (0, 0):  # the second time it begins again
         report_progress(first, 9, "step")
-        found = read_progress(file)
-        assert found is not None and found.done == 0 and found.seconds_left is None
+        report = read_progress(file)
+        assert report is not None and report.done == 0 and report.seconds_left is None
         clock.now += 1
         report_progress(3, 9, "step")
-        found = read_progress(file)
-        assert found is not None and found.seconds_left == pytest.approx(2.0)
+        report = read_progress(file)
+        assert report is not None and report.seconds_left == pytest.approx(2.0)
     report_progress(1, 4, "file")
-    found = read_progress(file)
-    assert found is not None and found.unit == "file" and found.seconds_left is None
+    report = read_progress(file)
+    assert report is not None and report.unit == "file" and report.seconds_left is None
 
 
 def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

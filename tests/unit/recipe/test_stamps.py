@@ -16,11 +16,7 @@ from privasr_k2.recipe.fingerprint import Fingerprint
     [
         ("--out-x exp/a/am", "exp/a/.stages/am.json", "exp/a/log/am.log"),
         ("--out-x top", ".stages/top.json", "log/top.log"),
-        (
-            "JOB=3:3 --out-x exp/a/d/JOB.txt",
-            "exp/a/.stages/d.JOB.txt/3.json",
-            "exp/a/log/d.JOB.txt/3.log",
-        ),
+        ("JOB=3:3 --out-x a/d/JOB.txt", "a/.stages/d.JOB.txt/3.json", "a/log/d.JOB.txt/3.log"),
         ("JOB=3:3 --out-x exp/JOB/am", "exp/.stages/JOB.am/3.json", "exp/log/JOB.am/3.log"),
         ("JOB=3:3 --out-x JOB.txt", ".stages/JOB.txt/3.json", "log/JOB.txt/3.log"),
     ],
@@ -44,9 +40,9 @@ def test_killed_when_a_failed_attempt_had_just_been_taken_up_again(tmp_path: Pat
         (tmp_path / name).touch()
     (tmp_path / "exp/.stages/am.partial/x").unlink()
     where.attempt.write_text(json.dumps({"fingerprint": now.digest}))
-    stamps.begin(where, stage.tasks[0], now, launcher="local", forced=False, work_dir=tmp_path)
+    stamps.begin(where, now, launcher="local", forced=False)
     assert (tmp_path / "exp/am/new").exists()
-    stamps.give_up(where, stage.tasks[0], tmp_path)
+    stamps.give_up(where)
     assert (tmp_path / "exp/am/old").exists()
     assert (tmp_path / "exp/.stages/am.partial/0/new").exists()
 
@@ -60,16 +56,9 @@ def test_killed_by_a_stage_that_had_more_outputs(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
     where.stamp.write_text("{}")
-    stamps.begin(
-        where,
-        stage.tasks[0],
-        Fingerprint((), (), ()),
-        launcher="local",
-        forced=False,
-        work_dir=tmp_path,
-    )
+    stamps.begin(where, Fingerprint((), (), ()), launcher="local", forced=False)
     assert sorted(path.name for path in (tmp_path / "exp/.stages/am.before").iterdir()) == ["0"]
-    stamps.give_up(where, stage.tasks[0], tmp_path)
+    stamps.give_up(where)
     assert (tmp_path / "exp/am/old").exists()
 
 

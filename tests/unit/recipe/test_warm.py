@@ -1,4 +1,4 @@
-"""Verbs forked from a warm process: as processes of their own, but for the imports."""
+"""Verbs forked from a warm process are as processes of their own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 from privasr_k2.recipe import launch, warm
 from tests.support.fedlm_verbs import SMALL, flags
 from tests.support.fedlm_verbs import folder as folder  # a fixture
+from tests.support.stage_tools import is_gone
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="warm stages need Linux"
@@ -102,21 +103,17 @@ print(len(os.listdir("/proc/self/task")), torch.cuda.is_initialized())
 
 @pytest.fixture
 def environment(repo_root: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": str(repo_root),
-        "OMP_NUM_THREADS": "2",
-        "PYTHONUNBUFFERED": "",
-    }
+    own = {"PYTHONPATH": str(repo_root), "OMP_NUM_THREADS": "2", "PYTHONUNBUFFERED": ""}
+    return {**os.environ, **own}
 
 
 @pytest.fixture
 def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[warm.WarmServer]:
     for name, text in (("ends", ENDS), ("draws", DRAWS), ("computes", COMPUTES)):
         (tmp_path / f"{name}.py").write_text(text)
-    made = warm.WarmServer(environment, tmp_path)
-    yield made
-    made.close()
+    started = warm.WarmServer(environment, tmp_path)
+    yield started
+    started.close()
 
 
 def run(server: warm.WarmServer, folder: Path, module: str, *arguments: str) -> tuple[int, str]:
@@ -144,8 +141,8 @@ def test_ends_as_a_process_of_its_own(
     server: warm.WarmServer, tmp_path: Path, how: str, code: int, last: str | None
 ) -> None:
     first = f"{[how, 'a b']} {tmp_path} True '' __main__"
-    found, text = run(server, tmp_path, "ends", how, "a b")
-    assert found == code
+    ended, text = run(server, tmp_path, "ends", how, "a b")
+    assert ended == code
     if last is not None:  # what was not flushed is lost with the process, here as there
         lines = text.splitlines()
         assert first in lines and (not last or last in lines)
@@ -170,12 +167,12 @@ def test_children_of_one_server_draw_their_own_noise(
 def test_threads_autograd_and_processes_of_a_warm_child(
     server: warm.WarmServer, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    found = [run(server, tmp_path, "computes", str(tmp_path / f"state{i}")) for i in (1, 2)]
+    warm_runs = [run(server, tmp_path, "computes", str(tmp_path / f"state{i}")) for i in (1, 2)]
     assert [(tmp_path / f"state{i}").read_text() for i in (1, 2)] == ["cold\n", "warm\n"]
     alone = [sys.executable, "-m", "computes", str(tmp_path / "state3")]
     done = subprocess.run(alone, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("2 "), done.stderr
-    assert found[0] == found[1] == (0, done.stdout)
+    assert warm_runs[0] == warm_runs[1] == (0, done.stdout)
 
 
 def test_the_libraries_are_imported_without_side_effects(environment: dict[str, str]) -> None:
@@ -211,7 +208,7 @@ def test_what_is_imported_is_learned_and_a_verb_is_not(
 def test_a_module_that_cannot_be_imported_stops_nothing(
     server: warm.WarmServer, tmp_path: Path
 ) -> None:
-    """Such as k2 where it is not installed, or one that was removed while a recipe ran."""
+    """Such as k2 without k2, or a module that was removed while a recipe ran."""
     (tmp_path / "odd.py").write_text(
         "import sys, types\nsys.modules['privasr_k2.gone'] = types.ModuleType('x')\n"
     )
@@ -227,19 +224,16 @@ def test_a_training_gives_the_same_bytes_warm_and_alone(
 ) -> None:
     def command(name: str) -> launch.Command:
         words = [*map(str, flags(folder, name)), "--set", *SMALL, "positions=40"]
-        return launch.Command(
-            1, launch.argv_of(["train_fedlm", *words]), folder / "log" / f"{name}.log"
-        )
+        argv = launch.argv_of(["train_fedlm", *words])
+        return launch.Command(1, argv, folder / "log" / f"{name}.log")
 
     with launch.Pool(at_once=1, work_dir=folder) as pool:
         pool.add([command("first"), command("warm")], threads=1)
         for _ in range(2):
             ended = pool.next_ended()
             assert ended.code == 0, ended.command.log.read_text()
-    done = subprocess.run(
-        command("alone").argv, cwd=folder, env={**environment, "OMP_NUM_THREADS": "1"}
-    )
-    assert done.returncode == 0
+    variables = {**environment, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command("alone").argv, cwd=folder, env=variables, check=True)
     for name in ("first", "warm"):
         for file in ("model.safetensors", "train_log.jsonl"):
             alone = folder / "alone" / file
@@ -259,9 +253,7 @@ def test_signals_reach_the_child_and_its_children(server: warm.WarmServer, tmp_p
         process.wait(0.05)
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(5) == -signal.SIGTERM
-    status = Path("/proc") / log.read_text().strip() / "status"
-    time.sleep(0.2)
-    assert not status.exists() or "Z (zombie)" in status.read_text()
+    assert is_gone(log.read_text().strip())
 
 
 @pytest.mark.skipif(not warm.is_exact(), reason="stages start cold with torch 2")

@@ -1,4 +1,4 @@
-"""Who writes what: found for files, folders above and below, and arrays."""
+"""The writers of files, of folders above and below, and of arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def wiring(folder: Path, *declarations: str) -> Wiring:
 
 
 def test_writers_of_a_path_of_what_holds_it_and_of_what_is_in_it(tmp_path: Path) -> None:
-    made = wiring(
+    wired = wiring(
         tmp_path,
         "0 a ./v --out-x data/a",
         "1 b JOB=1:3 ./v --in-a data/a/part --out-x exp/b/JOB",
@@ -24,26 +24,25 @@ def test_writers_of_a_path_of_what_holds_it_and_of_what_is_in_it(tmp_path: Path)
         "3 d ./v --in-b exp/b/2 --out-x exp/d",
         "4 e ./v --in-b data/a --out-x exp/bb",
     )
-    a, b, c, d, e = made.stages
-    assert made.writers_of("data/a/part") == [a]
-    assert made.writers_of("exp/b") == [b]
-    assert made.writers_of("exp") == [b, c, d, e]
-    assert made.writers_of("exp/b/7") == []
-    assert ancestors(made, [d]) == [a, b, d]
-    assert ancestors(made, [e]) == [a, e]
+    a, b, c, d, e = wired.stages
+    assert wired.writers_of("data/a/part") == [a]
+    assert wired.writers_of("exp/b") == [b]
+    assert wired.writers_of("exp") == [b, c, d, e]
+    assert wired.writers_of("exp/b/7") == []
+    assert ancestors(wired, [d]) == [a, b, d]
+    assert ancestors(wired, [e]) == [a, e]
 
 
 def test_a_raw_path_that_a_stage_writes_is_an_input(tmp_path: Path) -> None:
     (tmp_path / "corpus").mkdir()
     (tmp_path / "lexicon").touch()
-    made = wiring(
+    wired = wiring(
         tmp_path,
         "0 make ./v --out-x data/corpus",
-        "1 read ./v --raw-corpus data/corpus --raw-other corpus --raw-lexicon lexicon --out-x"
-        " data/m",
+        "1 m ./v --raw-corpus data/corpus --raw-other corpus --raw-lexicon lexicon --out-x data/m",
     )
-    assert made.hashed_raws(made.stages[1].tasks[0]) == ["data/corpus", "lexicon"]
-    assert made.needs(made.stages[1]) == [("data/corpus", made.stages[0])]
+    assert wired.hashed_raws(wired.stages[1].tasks[0]) == ["data/corpus", "lexicon"]
+    assert wired.needs(wired.stages[1]) == [("data/corpus", wired.stages[0])]
 
 
 def test_jobs_that_write_one_path(tmp_path: Path) -> None:
@@ -52,7 +51,6 @@ def test_jobs_that_write_one_path(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_jobs_are_checked_quickly(tmp_path: Path) -> None:
-    made = wiring(
-        tmp_path, "0 a JOB=1:10000 ./v --out-x data/a/JOB", "1 b ./v --in-a data/a --out-b data/b"
-    )
-    assert made.writers_of("data/a/10000") == [made.stages[0]]
+    array = "0 a JOB=1:10000 ./v --out-x data/a/JOB"
+    wired = wiring(tmp_path, array, "1 b ./v --in-a data/a --out-b data/b")
+    assert wired.writers_of("data/a/10000") == [wired.stages[0]]

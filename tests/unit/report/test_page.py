@@ -6,14 +6,12 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from privasr_k2 import config
-from privasr_k2.bin import cli, report
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json
 from privasr_k2.privacy.spending import shown
@@ -36,6 +34,7 @@ from tests.support.made_recipe import (
     spend,
     system,
 )
+from tests.support.verbs import call
 
 ROOT = CONF.parent
 CHROMIUM = shutil.which("chromium")
@@ -43,12 +42,14 @@ PROBE = """<script>window.addEventListener("load", () => {
 const wide = document.documentElement;
 document.querySelectorAll("details").forEach((one) => { one.open = true; });
 document.querySelectorAll("th button").forEach((one) => one.click());
-const first = document.querySelector("tbody").rows, boxes = [...document.querySelectorAll("table, pre, img")];
+const first = document.querySelector("tbody").rows;
+const boxes = [...document.querySelectorAll("table, pre, img")];
 document.title = JSON.stringify({ over: wide.scrollWidth - wide.clientWidth, rows: first.length,
 broken: [...document.images].filter((one) => !one.complete || !one.naturalWidth).length,
 lost: [...document.links].filter((one) => !one.hash || !document.querySelector(one.hash)).length,
 clipped: boxes.filter((one) => { const box = one.closest(".scroll, pre") || one;
-return box.getBoundingClientRect().right > wide.clientWidth + 1; }).length, images: document.images.length });
+return box.getBoundingClientRect().right > wide.clientWidth + 1; }).length,
+images: document.images.length });
 }); </script></body>"""
 
 
@@ -83,13 +84,11 @@ def test_the_first_table_answers(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, pate(tmp_path))
     made = headline([(Index(rows), rows)])
     assert [row[0].text for row in made.rows] == ["gnmax", "lnmax"]
-    found = dict(
-        zip((title for title, _ in made.columns), (cell.text for cell in made.rows[0]), strict=True)
-    )
+    cells = zip(made.columns, made.rows[0], strict=True)
+    found = {title: cell.text for (title, _), cell in cells}
     own = figure(rows, "gnmax", "wer")
-    assert own.epsilon is not None and found["epsilon"] == found["epsilon, person"] == shown(
-        own.epsilon
-    )
+    assert own.epsilon is not None
+    assert found["epsilon"] == found["epsilon, person"] == shown(own.epsilon)
     assert (found["public"], found["not private"], found["gap closed %"]) == ("23.33", "6.67", "80")
     assert found["private"] == f"10.00 ({own.low:.2f} to {own.high:.2f})"
     [test] = [row for row in rows if (row.system, row.against) == ("gnmax", "public")]
@@ -126,60 +125,40 @@ def test_what_is_written_is_escaped(tmp_path: Path) -> None:
     assert html.count("<script>") == 1 and "http" not in re.sub(r"data:[^\"]*", "", html)
 
 
-def _chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
-    monkeypatch.setattr(sys, "argv", ["report", *map(str, words)])
-    cli.run(report.main)
-
-
 @pytest.fixture
 def html(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The page of two recipes, made by the verb."""
     monkeypatch.chdir(tmp_path)
-    write_json(
-        tmp_path / "manifests" / "corpus.json",
-        {"name": "toy", "synthetic": True, "scored_units": {}},
-    )
+    about = {"name": "toy", "synthetic": True, "scored_units": {}}
+    write_json(tmp_path / "manifests" / "corpus.json", about)
     for recipe in ("one", "two"):
         exp = tmp_path / "exp" / recipe
         write_systems(exp / "systems.jsonl", pate(exp))
-        _chain(
-            tmp_path, monkeypatch, "--in-systems", exp / "systems.jsonl", "--in-manifests", "manifests",
-            "--ledger", exp / "ledger.json", "--out-report", exp / "RESULTS.md", "--out-results",
-            exp / "results.jsonl", "--out-figures", exp / "figures", "--out-layout", exp / "layout.yaml",
-            "--config", section("report"), CONF / "reports" / "pate.yaml", "--set", f"recipe={recipe}",
+        call(
+            f"report --in-systems {exp}/systems.jsonl --in-manifests manifests"
+            f" --ledger {exp}/ledger.json --out-report {exp}/RESULTS.md"
+            f" --out-results {exp}/results.jsonl --out-figures {exp}/figures"
+            f" --out-layout {exp}/layout.yaml --config {section('report')}"
+            f" {CONF}/reports/pate.yaml --set recipe={recipe}",
             "command=./run.sh toy pate --a-long-option 'with many words, so that it does not fit'",
-        )  # fmt: skip
-    found = [
-        exp / name
-        for exp in sorted((tmp_path / "exp").iterdir())
+        )
+    results, layouts = (
+        [f"exp/{recipe}/{name}" for recipe in ("one", "two")]
         for name in ("results.jsonl", "layout.yaml")
-    ]
-    _chain(
-        tmp_path,
-        monkeypatch,
-        "--in-results",
-        *found[::2],
-        "--in-layouts",
-        *found[1::2],
-        "--out-page",
-        "p.html",
     )
+    call("report --in-results", *results, "--in-layouts", *layouts, "--out-page p.html")
     return tmp_path / "p.html"
 
 
 def test_the_verb_writes_all(html: Path) -> None:
     exp = html.parent / "exp" / "one"
-    assert (
-        (exp / "RESULTS.md")
-        .read_text()
-        .startswith("# PATE and DP-SGD for end-to-end recognizers: toy\n")
-    )
-    assert "**Synthetic speech.**" in (exp / "RESULTS.md").read_text()
+    results = (exp / "RESULTS.md").read_text()
+    assert results.startswith("# PATE and DP-SGD for end-to-end recognizers: toy\n")
+    assert "**Synthetic speech.**" in results
     assert (exp / "figures" / "epsilon.svg").is_file()
     rows = read_rows(exp / "results.jsonl")
-    assert {row.recipe for row in rows} == {"one"} and all(
-        row.commit for row in rows if row.kind != "ledger"
-    )
+    assert {row.recipe for row in rows} == {"one"}
+    assert all(row.commit for row in rows if row.kind != "ledger")
     text = html.read_text()
     assert text.count("<section") == 2 and "synthetic speech" in text and "--a-long-option" in text
 
@@ -193,11 +172,10 @@ def test_in_a_browser(html: Path, width: int) -> None:
     told = PROBE.replace("document.title =", "parent.document.title =")
     inner.write_text(html.read_text().replace("</body>", told), encoding="utf-8")
     probe.write_text(f"<!DOCTYPE html><body style='margin:0'>{frame}</body>", encoding="utf-8")
-    command = [
-        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
-        f"--user-data-dir={html.parent / 'chromium'}", f"--window-size={max(width, 600)},900",
-        "--virtual-time-budget=3000", "--dump-dom", probe.as_uri(),
-    ]  # fmt: skip
+    flags = "--headless --no-sandbox --disable-gpu --allow-file-access-from-files --dump-dom"
+    flags += f" --virtual-time-budget=3000 --window-size={max(width, 600)},900"
+    profile = f"--user-data-dir={html.parent / 'chromium'}"
+    command = [str(CHROMIUM), *flags.split(), profile, probe.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     found = json.loads(re.search(r"<title>(.*?)</title>", dom)[1].replace("&quot;", '"'))  # type: ignore[index]
     assert found.pop("rows") == 4 and found.pop("images") == 3

@@ -40,9 +40,14 @@ def ends(reading: Reading, metric: str, item: str = "") -> tuple[float | None, f
 
 
 BOUND = {
-    "claimed_epsilon": 8.0, "delta": 1e-5, "confidence": 0.95, "largest_possible": 67.3, "trials": 20000,
-    "epsilon_lower": {"sound": 2.96, "broken": 53.1, "noise_free": 67.3}, "verdict": "stands",
-}  # fmt: skip
+    "claimed_epsilon": 8.0,
+    "delta": 1e-5,
+    "confidence": 0.95,
+    "largest_possible": 67.3,
+    "trials": 20000,
+    "epsilon_lower": {"sound": 2.96, "broken": 53.1, "noise_free": 67.3},
+    "verdict": "stands",
+}
 
 
 def test_names_are_counted_and_their_recall_is_tested(tmp_path: Path) -> None:
@@ -78,13 +83,8 @@ def test_perplexities_are_found_by_path_or_name(tmp_path: Path) -> None:
 
 
 def test_choices_are_told_by_their_content(tmp_path: Path) -> None:
-    grid = {
-        "role": "dev",
-        "lm_weight": 0.5,
-        "insertion_penalty": -1.0,
-        "edges": ["lm_weight"],
-        "grid": [],
-    }
+    grid = {"role": "dev", "lm_weight": 0.5, "insertion_penalty": -1.0, "edges": ["lm_weight"]}
+    grid["grid"] = []
     write_json(tmp_path / "weights.json", {**grid, "wer_percent": 12.5})
     assert value(of("weights", tmp_path / "weights.json"), "dev_wer") == 12.5
     assert value(of("weights", tmp_path / "weights.json"), "at_edge") == "lm weight"
@@ -107,13 +107,10 @@ def test_choices_are_told_by_their_content(tmp_path: Path) -> None:
 
 
 def test_votes_and_how_far_they_agree(tmp_path: Path) -> None:
-    published = {
-        "K": 100,
-        "scale": 40.0,
-        "epsilon": {"published_equation": 2000.0, "published_figures": 1.25},
-    }
-    told = {"vote": "token", "teachers": 15, "noise": 40.0, "votes_asked": 120, "votes_answered": 100,
-            "utterances_answered": 98, "as_published": published}  # fmt: skip
+    epsilon = {"published_equation": 2000.0, "published_figures": 1.25}
+    counts = {"votes_asked": 120, "votes_answered": 100, "utterances_answered": 98}
+    told = {"vote": "token", "teachers": 15, "noise": 40.0, **counts}
+    told["as_published"] = {"K": 100, "scale": 40.0, "epsilon": epsilon}
     write_json(tmp_path / "labels" / "labels.json", told)
     reading = of("labels", tmp_path / "labels")
     names = ("votes_asked", "votes_answered", "labels", "published_k", "published_figures")
@@ -135,19 +132,15 @@ def test_audits_of_all_recipes(tmp_path: Path) -> None:
     assert value(reading, "audit_lower", "votes tied") == 2.96
     write_json(path, BOUND)
     assert value(of("audit", path), "audit_broken", "units with marks") == 53.1
-    exposed = {"mean_exposure": 1.0, "largest_exposure": 2.0, "largest_possible_exposure": 4.3,
-               "epsilon_lower": 0.1}  # fmt: skip
+    exposed = {"mean_exposure": 1.0, "largest_exposure": 2.0, "epsilon_lower": 0.1}
+    exposed["largest_possible_exposure"] = 4.3
     attacked = {"exposure": exposed, "membership": {"auc": 0.6, "auc_interval": [0.4, 0.8]}}
     write_json(path, {"without_privacy": attacked, "with_privacy": attacked, "marks": BOUND})
     reading = of("audit", path)
     assert ends(reading, "auc", "as claimed") == (0.4, 0.8)
     assert value(reading, "claimed", "marks in updates") == 8.0
-    counts = {
-        **BOUND,
-        "epsilon_lower": 0.5,
-        "epsilon_lower_broken": 3.0,
-        "epsilon_lower_noise_free": 9.0,
-    }
+    lower = {"": 0.5, "_broken": 3.0, "_noise_free": 9.0}
+    counts = {**BOUND, **{f"epsilon_lower{name}": value for name, value in lower.items()}}
     published = {"called": 1.0, "average": 71.0, "largest": 213.0}
     write_json(path, {"unit": "user", "heaviest_unit": counts, "published": published})
     reading = of("audit", path)
@@ -159,15 +152,15 @@ def test_audits_of_all_recipes(tmp_path: Path) -> None:
 
 
 def test_an_audit_as_it_is_made(tmp_path: Path) -> None:
-    claim = VoteClaim(
-        gnmax_event(sigma=4.0, answers=1, discrete=True),
-        gnmax_event(sigma=4.0, answers=3, discrete=True), 3, 1e-5, Relation.ADD_OR_REMOVE_ONE,
-    )  # fmt: skip
+    one, three = (gnmax_event(sigma=4.0, answers=n, discrete=True) for n in (1, 3))
+    claim = VoteClaim(one, three, 3, 1e-5, Relation.ADD_OR_REMOVE_ONE)
+    config = VoteAuditConfig(draws=200, broken=10.0, confidence=0.95)
     rng = np.random.default_rng(0)
-    found = audit_votes(
-        lambda votes, share: (votes + rng.normal(size=votes.shape) * 4.0 * share).argmax(1),
-        neighbours(15), claim, VoteAuditConfig(draws=200, broken=10.0, confidence=0.95),
-    )  # fmt: skip
+
+    def answers(votes: np.ndarray, share: float) -> np.ndarray:
+        return (votes + rng.normal(size=votes.shape) * 4.0 * share).argmax(1)
+
+    found = audit_votes(answers, neighbours(15), claim, config)
     write_json(tmp_path / "audit.json", {"tied": found})
     reading, whole = of("audit", tmp_path / "audit.json"), found["whole_release"]
     assert value(reading, "audit_lower", "votes tied") == whole["epsilon_lower"]["sound"]
@@ -178,9 +171,8 @@ def test_members_and_shards_as_they_are_inferred(tmp_path: Path) -> None:
     config = loaded(MembershipConfig, "membership")
     rng = np.random.default_rng(1)
     roster = {f"s{n}": n % 3 + 1 for n in range(30)}
-    losses = {
-        unit: rng.normal(size=3) - 3.0 * np.eye(3)[shard - 1] for unit, shard in roster.items()
-    }
+    own = np.eye(3)
+    losses = {unit: rng.normal(size=3) - 3.0 * own[shard - 1] for unit, shard in roster.items()}
     others = {f"o{n}": rng.normal(size=3) for n in range(20)}
     told = of_teachers(losses, roster, config)
     write_json(tmp_path / "t.json", {"unit": "speaker", "teachers": told})
@@ -192,10 +184,8 @@ def test_members_and_shards_as_they_are_inferred(tmp_path: Path) -> None:
     declared = System("student", "GNMax, 3 teachers", "pate", "exp/gnmax")
     reading = of("membership", tmp_path / "m.json", declared)
     assert value(reading, "auc", "GNMax, 3 teachers") == gains["gnmax/am"]["auc"]
-    assert (
-        value(reading, "members", "elsewhere/am") == 30
-        and value(reading, "others", "elsewhere/am") == 20
-    )
+    assert value(reading, "members", "elsewhere/am") == 30
+    assert value(reading, "others", "elsewhere/am") == 20
 
 
 def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
@@ -203,11 +193,8 @@ def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
 
     def group(names: str, voice: float) -> dict[str, list[Any]]:
         tilt = np.linspace(0, voice, 30)[:, None] * np.array([[1.0, -1.0]])
-        return {
-            "STOP": [
-                said(name, tilt + 0.1 * rng.normal(size=(30, 2))) for name in names for _ in "12"
-            ]
-        }
+        speakers = [name for name in names for _ in "12"]
+        return {"STOP": [said(name, tilt + 0.1 * rng.normal(size=(30, 2))) for name in speakers]}
 
     members, others = group("abcdef", 1.0), group("uvwxyz", -1.0)
     found = [
@@ -224,9 +211,8 @@ def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
     assert value(reading, "advantage", "teacher, white box") == alone.value
     assert ends(reading, "less_control", "teacher, white box") == (less.low, less.high)
     assert value(reading, "member_distance", "teacher, white box") == alone.member_distance
-    assert {m.metric for m in reading.measures if m.item == "ensemble, white box"} == {
-        "log_likelihood", "begun_at",
-    }  # fmt: skip
+    metrics = {m.metric for m in reading.measures if m.item == "ensemble, white box"}
+    assert metrics == {"log_likelihood", "begun_at"}
 
 
 def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
@@ -235,16 +221,12 @@ def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
     config = {"lam": 0.6, "alpha": 0.5, "beta": 0.1, "kernel_bandwidth": 2.0}
     write_json(tmp_path / "run.json", {"config": config, "release": None, "perplexity": figures})
     reading = of("run", tmp_path / "run.json")
-    assert (value(reading, "ppl"), value(reading, "ppl_last_round"), value(reading, "lam")) == (
-        3.5,
-        3.0,
-        0.6,
-    )
+    found = [value(reading, name) for name in ("ppl", "ppl_last_round", "lam")]
+    assert found == [3.5, 3.0, 0.6]
     low, high = ends(reading, "ppl")
     assert low is not None and high is not None and low < np.exp(18.0 / 16) < high
-    write_jsonl(
-        tmp_path / "train_log.jsonl", [{"step": 1, "dev_ppl": 9.0}, {"step": 2, "loss": 1.0}]
-    )
+    log = [{"step": 1, "dev_ppl": 9.0}, {"step": 2, "loss": 1.0}]
+    write_jsonl(tmp_path / "train_log.jsonl", log)
     assert of("rounds", tmp_path).measures == (Measure("dev_ppl", 9.0, item="1"),)
     write_json(tmp_path / "federated.json", {"rounds": 2, "kept_round": 1})
     write_text(tmp_path / "config.yaml", "client: {lr: 0.5}\nserver: {lr: 1.0}\n")
@@ -253,25 +235,23 @@ def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
 
 def test_texts_names_and_sides(tmp_path: Path) -> None:
     reading = of("texts", write_texts(tmp_path, mentions=1070))
-    assert (
-        value(reading, "percent", "adapt_12") == 12.345 and value(reading, "words", "test") == 6000
-    )
+    assert value(reading, "percent", "adapt_12") == 12.345
+    assert value(reading, "words", "test") == 6000
     coverage = {"words": 40, "on_lists": 30, "on_own_list": 20, "in_names": 10}
     told = {
         "classes": {"PER": {"mentions": 3, "words": 4, "different_words": 2}},
         "gold": {"PER": {"span_recall_percent": 75.0, "residual_percent": 25.0}},
-        "coverage": {"all": coverage}, "privacy": {"epsilon_per_word": {"PER": 3.5}},
-    }  # fmt: skip
+        "coverage": {"all": coverage},
+        "privacy": {"epsilon_per_word": {"PER": 3.5}},
+    }
     write_json(tmp_path / "entities.json", told)
     reading = of("entities", tmp_path / "entities.json")
     assert (value(reading, "residual", "PER"), value(reading, "epsilon_word", "PER")) == (25.0, 3.5)
     assert value(reading, "on_lists", "all") == 75.0
     side = {"speakers": ["a", "b"], "utterances": 3, "hours": 0.5}
     path = tmp_path / "sides.json"
-    write_json(
-        path,
-        {"format": "privasr_k2 sides 1", **{name: side for name in ("private", "public", "pool")}},
-    )
+    sides = dict.fromkeys(("private", "public", "pool"), side)
+    write_json(path, {"format": "privasr_k2 sides 1", **sides})
     private = [m.metric for m in of("sides", path).measures if m.item == "private"]
     assert private == ["speakers"]
 
@@ -279,23 +259,24 @@ def test_texts_names_and_sides(tmp_path: Path) -> None:
 def test_phones_of_words(tmp_path: Path) -> None:
     # 15 of 30 utterances have x (eh k s) for a (ah): 3 errors among the 7 phones of a b c d.
     [found] = phone_measures([system(tmp_path, "one", "x", 15)], "auto", "none")["one"]
-    assert (found.metric, found.part, found.value) == (
-        "word_per",
-        "test",
-        pytest.approx(100 * 45 / 210),
-    )
+    assert (found.metric, found.part) == ("word_per", "test")
+    assert found.value == pytest.approx(100 * 45 / 210)
 
 
 @pytest.mark.parametrize("kind", sorted(READERS))
 def test_files_of_another_kind_are_named(tmp_path: Path, kind: str) -> None:
-    folders = {"score": "wer.json", "labels": "labels.json", "texts": "about.json",
-               "confidence": "confidence_metrics.json", "rounds": "train_log.jsonl"}  # fmt: skip
+    folders = {
+        "score": "wer.json",
+        "labels": "labels.json",
+        "texts": "about.json",
+        "confidence": "confidence_metrics.json",
+        "rounds": "train_log.jsonl",
+    }
     path = tmp_path / folders.get(kind, "file.json")
-    (
+    if kind == "rounds":
         write_jsonl(path, [{"dev_ppl": 1.0}])
-        if kind == "rounds"
-        else write_json(path, {"something": "else"})
-    )
+    else:
+        write_json(path, {"something": "else"})
     given = tmp_path if kind in folders else path
     with pytest.raises(PrivasrError) as refused:
         of(kind, given)

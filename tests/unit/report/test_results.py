@@ -1,6 +1,4 @@
-"""Tidy rows: figures, epsilons, tests as of two systems alone, one family, and what the ledger
-holds.
-"""
+"""Tidy rows: figures, epsilons, paired tests of one family, and the ledger."""
 
 from __future__ import annotations
 
@@ -61,12 +59,8 @@ def test_a_unit_that_is_no_person_says_nothing_of_one(tmp_path: Path, unit: str)
 def test_every_comparison_is_that_of_the_two_systems_alone(tmp_path: Path) -> None:
     compared = [row for row in rows_of(tmp_path, pate(tmp_path)) if row.against]
     pairs = [(row.system, row.against) for row in compared]
-    assert pairs == [
-        ("all_data", "public"),
-        ("gnmax", "public"),
-        ("lnmax", "public"),
-        ("lnmax", "gnmax"),
-    ]
+    against_public = [(name, "public") for name in ("all_data", "gnmax", "lnmax")]
+    assert pairs == [*against_public, ("lnmax", "gnmax")]
     wrong = {"public": 28, "all_data": 8, "gnmax": 12, "lnmax": 17}
     refs = [ref.split() for ref in REFS.values()]
     for row in compared:
@@ -80,9 +74,8 @@ def test_every_comparison_is_that_of_the_two_systems_alone(tmp_path: Path) -> No
 
 
 def test_the_interval_is_of_the_same_draws_for_both_systems(tmp_path: Path) -> None:
-    # Speakers take turns (u00 s0, u01 s1, u02 s2, ...): of 20 and 19 errors, one of s1 differs. s1
-    # is drawn 0 to 3 times of 3, with 1 error of 40 words each; 3 times in 1 of 27 draws, above 2.5
-    # %.
+    # The systems differ in one error of speaker s1, who has 40 words, and is drawn 3 times of 3 in
+    # 1 of 27 draws, which is above 2.5 %.
     systems = [system(tmp_path, "b", "x", 19), system(tmp_path, "a", "x", 20, compare_with=("b",))]
     [row] = [row for row in rows_of(tmp_path, systems) if row.against]
     assert (row.low, row.high) == (0.0, pytest.approx(100 * 3 / 120))
@@ -91,9 +84,8 @@ def test_the_interval_is_of_the_same_draws_for_both_systems(tmp_path: Path) -> N
 def test_all_parts_are_one_family_and_a_pair_without_p_counts(tmp_path: Path) -> None:
     parts = {"x": (REFS, hyps(20)), "y": (REFS, hyps(20)), "z": (REFS, hyps(30))}
     write_score(tmp_path / "b" / "score_test", {**parts, "z": (REFS, REFS)})
-    write_score(
-        tmp_path / "a" / "score_test", {**parts, "x": (REFS, hyps(15)), "y": (REFS, hyps(15))}
-    )
+    better = {name: (REFS, hyps(15)) for name in "xy"}
+    write_score(tmp_path / "a" / "score_test", {**parts, **better})
     artifacts = [{"score_test": str(tmp_path / name / "score_test")} for name in "ba"]
     systems = [
         system(tmp_path, "b", "x", artifacts=artifacts[0]),
@@ -115,19 +107,15 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
             rows_of(tmp_path, [one, other])
 
     refused("refs", {**REFS, "u03": "a b d c"}, "the utterances, references and speakers of")
-    refused(
-        "ids",
-        {("v3" if n == "u03" else n): r for n, r in REFS.items()},
-        "the utterances, references",
-    )
+    ids = {("v3" if name == "u03" else name): ref for name, ref in REFS.items()}
+    refused("ids", ids, "the utterances, references")
     refused("speakers", REFS, "the utterances, references and speakers", speakers=4)
     write_score(tmp_path / "seed" / "score_test", {"test": (REFS, REFS)})
     path = tmp_path / "seed" / "score_test" / "wer.json"
     told = read_json(path)
     write_json(path, {**told, "options": {**told["options"], "seed": 7}})
-    other = system(
-        tmp_path, "seed", "x", artifacts={"score_test": str(path.parent)}, compare_with=("one",)
-    )
+    artifacts = {"score_test": str(path.parent)}
+    other = system(tmp_path, "seed", "x", artifacts=artifacts, compare_with=("one",))
     with pytest.raises(DataError, match="the options of"):
         rows_of(tmp_path, [one, other])
 
@@ -171,17 +159,10 @@ def test_a_comparison_that_two_recipes_declare_is_one(tmp_path: Path) -> None:
 
 def test_perplexities_are_tested_on_the_same_draws(tmp_path: Path) -> None:
     path = perplexities(tmp_path / "p.json", {"before": 100.0, "after": 80.0})
-    systems = [
-        system(tmp_path, "before", "public", artifacts={"perplexity": f"{path}#exp/lm/before"}),
-        system(
-            tmp_path,
-            "after",
-            "fedlm",
-            artifacts={"perplexity": f"{path}#after"},
-            compare_with=("before",),
-        ),
-    ]
-    rows = rows_of(tmp_path, systems)
+    artifacts = [{"perplexity": f"{path}#{name}"} for name in ("exp/lm/before", "after")]
+    before = system(tmp_path, "before", "public", artifacts=artifacts[0])
+    after = system(tmp_path, "after", "x", artifacts=artifacts[1], compare_with=("before",))
+    rows = rows_of(tmp_path, [before, after])
     [row] = [row for row in rows if row.against]
     # All groups are easier by as much: the draws agree.
     assert (row.metric, row.pairs) == ("ppl_change", 5)
@@ -222,6 +203,5 @@ def test_another_ledger_or_none(tmp_path: Path) -> None:
     with pytest.raises(PrivacyError, match="a ledger without it"):
         ledger_measures(tmp_path / "other" / "ledger.json", entries)
     assert ledger_measures(tmp_path / "no_ledger.json", []) == []
-    assert {m.item.rpartition(": ")[2] for m in ledger_measures(None, entries)} == {
-        "all of this report"
-    }
+    items = {m.item.rpartition(": ")[2] for m in ledger_measures(None, entries)}
+    assert items == {"all of this report"}

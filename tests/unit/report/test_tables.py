@@ -43,9 +43,8 @@ def cells(table: Table, label: str) -> dict[str, str]:
 def test_every_layout_is_whole(name: str) -> None:
     read = layout(name)
     assert read.recipe == name
-    assert read.all_tables and all(
-        fact in read.facts for table in read.all_tables for fact in [table.split] if fact
-    )
+    assert read.all_tables
+    assert all(fact in read.facts for table in read.all_tables for fact in [table.split] if fact)
     for told in read.published:
         assert set(told) - {"where"} <= set(METRICS), told
 
@@ -117,20 +116,16 @@ def test_a_row_says_what_was_measured(tmp_path: Path) -> None:
     assert found["unit"] == "speaker" and found["epsilon"] == found["epsilon, person"] != "infinite"
     assert cells(rates, "public")["epsilon"] == "–"
     assert cells(rates, "all data")["epsilon"] == "infinite"
-    spent = next(
-        table for table in tables_of(layout("pate"), rows) if table.title == "All that was spent"
-    )
-    assert [row[0].text.rpartition(": ")[2] for row in spent.rows] == [
-        "all of this report",
-        "all in the ledger",
-    ]
+    tables = {table.title: table for table in tables_of(layout("pate"), rows)}
+    spent = tables["All that was spent"]
+    items = [row[0].text.rpartition(": ")[2] for row in spent.rows]
+    assert items == ["all of this report", "all in the ledger"]
     assert spent.notes == ("Not covered: the roster; and the pool",)
 
 
 def test_tables_sort_split_and_leave_out(tmp_path: Path) -> None:
-    systems = [
-        changed(one, facts={**one.facts, "model": m}) for one, m in zip(pate(tmp_path), "bbab")
-    ]
+    models = zip(pate(tmp_path), "bbab")
+    systems = [changed(of, facts={**of.facts, "model": model}) for of, model in models]
     rows = rows_of(tmp_path, systems)
     columns = "columns: [label, facts.teachers, wer, cer p]"
     table = f"{{title: T, kinds: [score_test], split: model, sort: [wer], {columns}}}"
@@ -141,9 +136,8 @@ def test_tables_sort_split_and_leave_out(tmp_path: Path) -> None:
 
 
 def test_parts_have_rows_and_whole_figures_stand_in_each(tmp_path: Path) -> None:
-    one = system(
-        tmp_path, "a", "pate", artifacts={"score_test": str(tmp_path / "a" / "score_test")}
-    )
+    artifacts = {"score_test": str(tmp_path / "a" / "score_test")}
+    one = system(tmp_path, "a", "pate", artifacts=artifacts)
     write_score(tmp_path / "a" / "score_test", {"x": (REFS, hyps(3)), "y": (REFS, hyps(6))})
     [rates] = tables_of(layout("ctc"), rows_of(tmp_path, [one]))
     assert [[cell.text for cell in row[:2]] for row in rates.rows] == [["a", "x"], ["a", "y"]]
@@ -152,16 +146,10 @@ def test_parts_have_rows_and_whole_figures_stand_in_each(tmp_path: Path) -> None
 def test_artifacts_of_the_whole_recipe_have_their_tables(tmp_path: Path) -> None:
     write_json(tmp_path / "lambda.json", {"lam": 0.6, "criterion": "errors", "at_end": False})
     artifacts = {"weights": str(tmp_path / "lambda.json")}
+    facts = {"study": "rounds", "rounds": 1}
     systems = [
         system(tmp_path, "baseline", "public", 20, facts={"study": "all"}),
-        system(
-            tmp_path,
-            "T1",
-            "fmp",
-            12,
-            facts={"study": "rounds", "rounds": 1},
-            compare_with=("baseline",),
-        ),
+        system(tmp_path, "T1", "fmp", 12, facts=facts, compare_with=("baseline",)),
         system(tmp_path, "all_systems", "recipe", artifacts=artifacts),
     ]
     made = {table.title: table for table in tables_of(layout("fmp"), rows_of(tmp_path, systems))}
@@ -176,11 +164,8 @@ def test_a_report_has_at_most_so_many_lines(tmp_path: Path) -> None:
     text = report_text(made, rows, [], {"plot": "figures/plot.svg"})
     assert text == report_text(made, rows, [], {"plot": "figures/plot.svg"})
     assert "```bash\n./run.sh toy pate --words a:b\n```" in text and "](figures/plot.svg)" in text
-    many = [
-        replace(row, system=f"{row.system}{n}", label=f"{row.label} {n}")
-        for n in range(50)
-        for row in rows
-    ]
+    copies = [(row, n) for n in range(50) for row in rows]
+    many = [replace(row, system=f"{row.system}{n}", label=f"{row.label} {n}") for row, n in copies]
     text = report_text(made, many, [], {})
     assert text.count("\n") <= MAX_LINES and re.search(r"\d+ more rows in `results.jsonl`", text)
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
@@ -209,14 +194,10 @@ def test_compare_tests_every_pair(tmp_path: Path) -> None:
 def test_plots(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, pate(tmp_path))
     [(name, plot)] = plots_of(layout("pate"), rows)  # none against teachers
-    assert name == "epsilon.svg" and plot.levels == {
-        "public": pytest.approx(23.33, abs=0.01),
-        "all data": pytest.approx(6.67, abs=0.01),
-    }
-    assert {label: len(points) for label, points in plot.lines.items()} == {
-        "pate, CTC, gnmax, 40": 1,
-        "pate, CTC, lnmax, 40": 1,
-    }
+    assert name == "epsilon.svg"
+    assert plot.levels == pytest.approx({"public": 23.33, "all data": 6.67}, abs=0.01)
+    points = {label: len(points) for label, points in plot.lines.items()}
+    assert points == {"pate, CTC, gnmax, 40": 1, "pate, CTC, lnmax, 40": 1}
     [point] = plot.lines["pate, CTC, gnmax, 40"]
     own = figure(rows, "gnmax", "wer")
     assert point == (own.epsilon, own.value, own.low, own.high)

@@ -113,26 +113,21 @@ def test_what_the_ends_are_worth() -> None:
     correct, speakers = np.array([True, True, True, False]), np.zeros(4, dtype=int)
     share = ConfidenceSums(np.full(4, 0.75), correct, speakers, 1, OPTIONS).metrics(np.ones((1, 1)))
     assert share[NCE][0] == pytest.approx(0) and share[AUC][0] == 0.5 and share[ECE_WIDTH][0] == 0
-    oracle = ConfidenceSums(correct.astype(float), correct, speakers, 1, OPTIONS).metrics(
-        np.ones((1, 1))
-    )
-    assert (
-        oracle[NCE][0] == pytest.approx(1, abs=0.02)
-        and oracle[AUC][0] == 1
-        and oracle[ECE_MASS][0] == 0
-    )
-    none = ConfidenceSums(np.full(2, 0.5), np.ones(2), speakers[:2], 1, OPTIONS).metrics(
-        np.ones((1, 1))
-    )
+    certain = correct.astype(float)
+    oracle = ConfidenceSums(certain, correct, speakers, 1, OPTIONS).metrics(np.ones((1, 1)))
+    assert oracle[NCE][0] == pytest.approx(1, abs=0.02)
+    assert oracle[AUC][0] == 1
+    assert oracle[ECE_MASS][0] == 0
+    all_right = ConfidenceSums(np.full(2, 0.5), np.ones(2), speakers[:2], 1, OPTIONS)
+    none = all_right.metrics(np.ones((1, 1)))
     assert math.isnan(none[NCE][0]) and math.isnan(none[AUC][0])
 
 
 def test_intervals_and_differences_on_the_same_draws() -> None:
     confidences, correct, speakers = words(5)
     better = np.clip(confidences + 0.2 * (correct - 0.5), 0, 1)
-    systems = [
-        ConfidenceSums(c, correct, speakers, 5, OPTIONS) for c in (confidences, better, confidences)
-    ]
+    several = (confidences, better, confidences)
+    systems = [ConfidenceSums(values, correct, speakers, 5, OPTIONS) for values in several]
     drawn = draw_metrics(systems, stream(1, "draws"), OPTIONS.num_replicates)
     for metric, measured in drawn[0].measured(0.9).items():
         assert measured.interval is not None, metric

@@ -10,13 +10,8 @@ from privasr_k2.scoring.corpus_info import UNKNOWN, CorpusInfo, read_corpus_info
 
 
 def test_what_scoring_needs_is_taken_and_the_rest_is_left(tmp_path: Path) -> None:
-    content = {
-        "name": "timit",
-        "synthetic": False,
-        "scored_units": {"ix": "ih"},
-        "sampling_rate": 16000,
-    }
-    write_json(tmp_path / "corpus.json", content)
+    about = {"name": "timit", "synthetic": False, "scored_units": {"ix": "ih"}}
+    write_json(tmp_path / "corpus.json", {**about, "sampling_rate": 16000})
     assert read_corpus_info(tmp_path) == CorpusInfo("timit", False, {"ix": "ih"})
 
 
@@ -27,7 +22,6 @@ def test_units_that_are_phones_and_words_that_are_left_out(tmp_path: Path) -> No
     )
     found = read_corpus_info(tmp_path)
     assert (found.unit, found.public_roles, found.entities) == ("phone", ("train",), "spacy")
-    assert (found.renamed, found.left_out) == ({"ix": "ih"}, ("uh", "um"))
 
 
 def test_no_manifests_no_knowledge() -> None:

@@ -31,20 +31,17 @@ def _write(folder: Path, role: str, *cuts: dict[str, Any]) -> None:
     write_jsonl(folder / f"cuts_{role}.jsonl.gz", cuts)
 
 
+DEAN = "anna says the dean of the university of bonn"
 SPEAKERS = {"u1": "s1", "u2": "s2", "u3": "s1", "u4": "s3"}
 
 
 def _score(
     known: Entities, units: dict[str, str] | None = None, **texts: tuple[str, str]
 ) -> EntityScore:
-    aligned = [
-        (
-            name,
-            SPEAKERS[name],
-            align(*(to_scored_units(text.split(), units or {}) for text in both)),
-        )
-        for name, both in texts.items()
-    ]
+    aligned = []
+    for name, both in texts.items():
+        pairs = align(*(to_scored_units(text.split(), units or {}) for text in both))
+        aligned.append((name, SPEAKERS[name], pairs))
     found = score_entities(aligned, known)
     assert found is not None
     return found
@@ -52,14 +49,13 @@ def _score(
 
 @pytest.fixture
 def manifests(tmp_path: Path) -> Path:
+    nested = [[1, 3, "PER"], [4, 6, "ORG"], [4, 5, "LOC"]]
     _write(
         tmp_path,
         "test",
-        _cut(
-            "u1", "ask anna rose of bonn university", [[1, 3, "PER"], [4, 6, "ORG"], [4, 5, "LOC"]]
-        ),
+        _cut("u1", "ask anna rose of bonn university", nested),
         _cut("u2", "a rose and a rose", []),
-        _cut("u3", "anna says the dean of the university of bonn", [[0, 1, "PER"], [6, 9, "ORG"]]),
+        _cut("u3", DEAN, [[0, 1, "PER"], [6, 9, "ORG"]]),
         _cut("u4", "nobody looked at this anna"),
     )
     _write(tmp_path, "train", _cut("t1", "call karl", [[1, 2, "PER"]]), _cut("t2", "karl karl"))
@@ -69,15 +65,8 @@ def manifests(tmp_path: Path) -> Path:
 def test_words_have_the_classes_of_all_spans_around_them(manifests: Path) -> None:
     known = read_entities(manifests, "test", {})
     assert known is not None
-    none, per = frozenset(), frozenset({"PER"})
-    assert known.words["u1"] == (
-        none,
-        per,
-        per,
-        none,
-        frozenset({"ORG", "LOC"}),
-        frozenset({"ORG"}),
-    )
+    none, per, org = frozenset(), frozenset({"PER"}), frozenset({"ORG"})
+    assert known.words["u1"] == (none, per, per, none, org | {"LOC"}, org)
     assert known.words["u2"] == (none,) * 5
     assert "u4" not in known.words  # not annotated is not the same as without entities
     assert known.names == ("LOC", "ORG", "PER")
@@ -95,9 +84,8 @@ def test_private_roles_are_not_looked_at(manifests: Path) -> None:
     assert "karl" not in read_entities(manifests, "test", {}).typical  # type: ignore[union-attr]
     public = read_entities(manifests, "test", {}, ("train", "pool"))
     assert public is not None
-    assert public.typical["karl"] == {
-        "PER"
-    }  # t2 is not annotated, so that its two uses do not count
+    # t2 is not annotated, so that its two uses do not count.
+    assert public.typical["karl"] == {"PER"}
     assert set(public.words) == {"u1", "u2", "u3"}
 
 
@@ -106,8 +94,7 @@ def test_files_that_are_named_are_looked_at_once(manifests: Path) -> None:
     known = read_entities(manifests, "test", {}, (), [train])
     assert known is not None
     assert known == read_entities(manifests, "test", {}, ("train",))
-    # "rose" with 2 of 4 uses in a person is typical of none, and would be with the new file counted
-    # twice.
+    # "rose" has 2 of 4 uses in a person; it would be typical with the new file counted twice.
     more = manifests / "more.jsonl.gz"
     write_jsonl(more, [_cut("m", "rose", [[0, 1, "PER"]])])
     twice = read_entities(manifests, "test", {}, (), [more, manifests / "." / "more.jsonl.gz"])
@@ -122,18 +109,11 @@ def test_hits_misses_and_false_alarms(manifests: Path) -> None:
     assert known is not None
     found = _score(
         known,
-        u1=(
-            "ask anna rose of bonn university",
-            "ask anna of born university",
-        ),  # rose lost, bonn wrong
-        u2=(
-            "a rose and a rose",
-            "a rose anna and of rose",
-        ),  # anna inserted; rose is right, of is nobody's
-        u3=(
-            "anna says the dean of the university of bonn",
-            "and says the dean of the university of bonn",
-        ),
+        # rose is lost, bonn wrong
+        u1=("ask anna rose of bonn university", "ask anna of born university"),
+        # anna is inserted; rose is right, and "of" typical of no class
+        u2=("a rose and a rose", "a rose anna and of rose"),
+        u3=(DEAN, DEAN.replace("anna", "and")),
         u4=("nobody looked at this anna", "anna anna anna anna anna"),
     )
     assert found.utterances == 3
@@ -232,20 +212,16 @@ def test_all_classes_together_count_a_word_once_and_each_speaker_apart(manifests
     known = read_entities(manifests, "test", {}, (), [manifests / "cuts_test2.jsonl.gz"])
     assert known is not None
     # york: LOC 1 of 2 and PER 1 of 2, typical of neither, and always a name.
-    assert (
-        "york" not in known.typical and "york" in known.any_class and "rose" not in known.any_class
-    )
+    assert "york" not in known.typical
+    assert "york" in known.any_class
+    assert "rose" not in known.any_class
     found = _score(
         known,
         u1=("ask anna rose of bonn university", "ask anna rose of bonn york"),
         u2=("a rose and a rose", "anna rose and a rose"),
-        u3=(
-            "anna says the dean of the university of bonn",
-            "york says the dean of the university of bonn",
-        ),
+        u3=(DEAN, DEAN.replace("anna", "york")),
     )
-    # s1: u1 has 4 words inside names (bonn is LOC and ORG), u3 4; university and anna were lost to
-    # york.
+    # s1 has 4 words inside names in u1 (bonn is LOC and ORG) and in u3; york replaced two of them.
     assert found.together == EntityCounts(hits=6, ref_words=8, hyp_words=9)
     assert found.speakers["s1"] == {
         ALL: EntityCounts(6, 8, 8),

@@ -14,24 +14,11 @@ from privasr_k2.scoring.hypotheses import Weights, check_complete, read_cut_ids,
 
 def record(name: str, hyps: dict[tuple[float, float], str], **other: Any) -> dict[str, Any]:
     grid = [
-        {
-            "lm_weight": lm,
-            "insertion_penalty": penalty,
-            "words": words,
-            "am_score": -1.0,
-            "lm_score": -2.0,
-        }
+        {"lm_weight": lm, "insertion_penalty": penalty, "words": words}
         for (lm, penalty), words in hyps.items()
     ]
-    return {
-        "id": name,
-        "part": "p",
-        "speaker": "s",
-        "ref": "a b",
-        "no_path": False,
-        "hyps": grid,
-        **other,
-    }
+    reference = {"part": "p", "speaker": "s", "ref": "a b"}
+    return {"id": name, **reference, "no_path": False, "hyps": grid, **other}
 
 
 def test_jobs_are_joined_and_sorted_by_id(tmp_path: Path) -> None:
@@ -46,9 +33,8 @@ def test_jobs_are_joined_and_sorted_by_id(tmp_path: Path) -> None:
 
 
 def test_an_utterance_without_a_path_has_no_words_at_any_point(tmp_path: Path) -> None:
-    write_jsonl(
-        tmp_path / "1.jsonl", [record("a", {}, no_path=True), record("b", {(1.0, 0.0): "a"})]
-    )
+    records = [record("a", {}, no_path=True), record("b", {(1.0, 0.0): "a"})]
+    write_jsonl(tmp_path / "1.jsonl", records)
     decoded = read_decoded(tmp_path)
     assert decoded.utterances[0].hyp(Weights(1.0, 0.0)) == ()
 
@@ -62,19 +48,14 @@ def test_the_role_in_the_records_wins_over_the_name_of_the_folder(tmp_path: Path
 def test_one_utterance_of_two_jobs_is_refused(tmp_path: Path) -> None:
     for job in "12":
         write_jsonl(tmp_path / f"{job}.jsonl", [record("same", {(1.0, 0.0): "a"})])
-    with pytest.raises(
-        DataError, match=r"2\.jsonl: expected every utterance once, found same again.*1\.jsonl"
-    ):
+    with pytest.raises(DataError, match=r"2\.jsonl: .* found same again.*1\.jsonl"):
         read_decoded(tmp_path)
 
 
 def test_other_grids_are_refused(tmp_path: Path) -> None:
     records = [record("a", {(1.0, 0.0): "a"}), record("b", {(2.0, 0.0): "a"})]
     write_jsonl(tmp_path / "1.jsonl", records)
-    with pytest.raises(
-        DataError,
-        match="every utterance with the 1 LM weights and insertion penalties of a, found b",
-    ):
+    with pytest.raises(DataError, match="the 1 LM weights and insertion penalties of a, found b"):
         read_decoded(tmp_path)
 
 

@@ -41,27 +41,20 @@ def lists(tmp_path: Path) -> NbestLists:
 
 @pytest.fixture
 def references(tmp_path: Path) -> dict[str, formats.Reference]:
-    cuts = [
-        {
-            "id": one.id,
-            "custom": {"part": one.part},
-            "supervisions": [{"speaker": one.speaker, "text": one.ref}],
-        }
-        for one in LISTS
-    ]
+    cuts = []
+    for nbest in LISTS:
+        supervision = {"speaker": nbest.speaker, "text": nbest.ref}
+        cuts.append({"id": nbest.id, "custom": {"part": nbest.part}, "supervisions": [supervision]})
     write_jsonl(tmp_path / "cuts_test.jsonl.gz", cuts)
     return formats.read_references(tmp_path / "cuts_test.jsonl.gz")
 
 
 def only(one: NbestList, *, hyps: int, keep: tuple[str, ...]) -> NbestList:
     """What a format can hold of a list: its first hypotheses, with only some of their values."""
-    empty = Hypothesis(0, "", 0.0, {})
-    kept = [
-        dataclasses.replace(
-            empty, rank=hyp.rank, words=hyp.words, **{name: getattr(hyp, name) for name in keep}
-        )
-        for hyp in one.hyps[:hyps]
-    ]
+    kept = []
+    for hyp in one.hyps[:hyps]:
+        values = {"am_score": 0.0, "lm_scores": {}} | {name: getattr(hyp, name) for name in keep}
+        kept.append(Hypothesis(hyp.rank, hyp.words, **values))
     return dataclasses.replace(one, hyps=tuple(kept))
 
 
@@ -70,14 +63,12 @@ def test_kaldi_and_back(
 ) -> None:
     formats.write_kaldi(lists, tmp_path / "kaldi")
     assert (tmp_path / "kaldi/words").read_text() == "u-1-1 call anna\nu-1-2\nu-1-3 hall\nu-3-1\n"
-    assert (
-        tmp_path / "kaldi/ac_cost"
-    ).read_text() == "u-1-1 12.1\nu-1-2 20.0\nu-1-3 0.0\nu-3-1 1.0\n"
+    costs = "u-1-1 12.1\nu-1-2 20.0\nu-1-3 0.0\nu-3-1 1.0\n"
+    assert (tmp_path / "kaldi/ac_cost").read_text() == costs
     assert (tmp_path / "kaldi/lm_cost.lstm").read_text().startswith(f"u-1-1 {1 / 3!r}\n")
     assert (tmp_path / "kaldi/no_path").read_text() == "u-2\n"
-    back = list(
-        formats.with_references(formats.read_kaldi(tmp_path / "kaldi"), references, "kaldi")
-    )
+    ranked = formats.read_kaldi(tmp_path / "kaldi")
+    back = list(formats.with_references(ranked, references, "kaldi"))
     assert back == [only(one, hyps=3, keep=("am_score", "lm_scores")) for one in LISTS]
 
 
@@ -88,12 +79,10 @@ def test_ctm_and_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     formats.write_ctm(lists, tmp_path / "a.ctm")
-    assert (
-        tmp_path / "a.ctm"
-    ).read_text() == "u-1 1 0.120 0.360 call 0.250000\nu-1 1 0.510 0.390 anna 1.000000\n"
-    back = list(
-        formats.with_references(formats.read_ctm([tmp_path / "a.ctm"]), references, "a.ctm")
-    )
+    lines = "u-1 1 0.120 0.360 call 0.250000\nu-1 1 0.510 0.390 anna 1.000000\n"
+    assert (tmp_path / "a.ctm").read_text() == lines
+    ranked = formats.read_ctm([tmp_path / "a.ctm"])
+    back = list(formats.with_references(ranked, references, "a.ctm"))
     assert [one.no_path for one in back] == [False, True, True]
     assert "nothing for 2 of 3 utterances (no path there): u-2 u-3" in caplog.text
     [hyp], expected = back[0].hyps, only(LISTS[0], hyps=1, keep=("confidences",)).hyps[0]
@@ -117,9 +106,8 @@ def test_ctm_without_confidences_or_times(lists: NbestLists, tmp_path: Path) -> 
 
 
 def test_ctm_is_sorted_by_time(tmp_path: Path) -> None:
-    write_text(
-        tmp_path / "a.ctm", ";; made by hand\nr A 2.0 0.5 b 0.5\nr A 1.0 1.5 a 0.25\nr A 3 0 c 1\n"
-    )
+    lines = ";; made by hand\nr A 2.0 0.5 b 0.5\nr A 1.0 1.5 a 0.25\nr A 3 0 c 1\n"
+    write_text(tmp_path / "a.ctm", lines)
     [hyp] = formats.read_ctm([tmp_path / "a.ctm"])["r"]
     assert (hyp.words, hyp.confidences) == ("a b c", (0.25, 0.5, 1.0))
     assert hyp.times == ((1.0, 2.5), (2.0, 2.5), (3.0, 3.0))
@@ -152,14 +140,11 @@ def test_hypotheses_without_a_reference(
     references: dict[str, formats.Reference], tmp_path: Path
 ) -> None:
     write_text(tmp_path / "a.trn", "x (u-9)\n")
+    ranked = formats.read_trn(tmp_path / "a.trn")
     with pytest.raises(
         DataError, match=r"a.trn: expected only utterances that .*, found 1 .*: u-9"
     ):
-        list(
-            formats.with_references(
-                formats.read_trn(tmp_path / "a.trn"), references, tmp_path / "a.trn"
-            )
-        )
+        list(formats.with_references(ranked, references, tmp_path / "a.trn"))
 
 
 def test_equal_words_of_kaldi_are_one_hypothesis(tmp_path: Path) -> None:
@@ -173,27 +158,30 @@ def test_equal_words_of_kaldi_are_one_hypothesis(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "message"),
+    ("words", "ac_cost", "more", "message"),
     [
-        ({"words": "u-1 a\nu a\n", "ac_cost": "u-1 1\n"}, "words:2: expected a key such as utt-1"),
-        ({"words": "u-1 a\nu-0 a\n", "ac_cost": "u-1 1\n"}, "words:2: expected a key such as utt-1"),
-        ({"words": "u-1 a\nu-1 b\n", "ac_cost": "u-1 1\n"}, "words:2: .* rank once, found u-1 again"),
-        ({"words": "u-1 a\nu-3 b\n", "ac_cost": "u-1 1\nu-3 1\n"}, "words:2: .* found 3 after 1"),
-        ({"words": "u-1 a\nu-2 b\n", "ac_cost": "u-1 1\n"}, "ac_cost: .* found 1 of 2 missing: u-2"),
-        ({"words": "u-1 a\n", "ac_cost": "u-1 1\nu-1 1\n"}, "ac_cost:2: .* found u-1 again"),
-        ({"words": "u-1 a\n", "ac_cost": "u-1 1\nu-2 1\n"}, "ac_cost:2: .* found u-2 without words"),
-        ({"words": "u-1 a\n", "ac_cost": "u-1 x\n"}, "ac_cost:1: .* the cost of u-1, a number, found 'x'"),
-        ({"words": "u-1 a\n", "ac_cost": "u-1 nan\n"}, "ac_cost:1: .* found 'nan'"),
-        ({"words": "u-1 a\n"}, "ac_cost: expected a cost for every hypothesis, found nothing"),
-        ({}, "words: expected the words of an N-best list, found nothing"),
-        ({"words": "u-1 a\n", "ac_cost": "u-1 1\n", "no_path": "v\nu\n"}, "no_path:2: .* u which has words"),
-        ({"words": "u-1 a\n", "ac_cost": "u-1 1\n", "no_path": "v\n\nv\n"}, "no_path:3: .* found v again"),
-        ({"words": "u-1 a\n", "ac_cost": "u-1 1\n", "lm_cost.lstm": ""}, "lm_cost.lstm: .* missing: u-1"),
+        ("u-1 a|u a", "u-1 1", {}, "words:2: expected a key such as utt-1"),
+        ("u-1 a|u-0 a", "u-1 1", {}, "words:2: expected a key such as utt-1"),
+        ("u-1 a|u-1 b", "u-1 1", {}, "words:2: .* rank once, found u-1 again"),
+        ("u-1 a|u-3 b", "u-1 1|u-3 1", {}, "words:2: .* found 3 after 1"),
+        ("u-1 a|u-2 b", "u-1 1", {}, "ac_cost: .* found 1 of 2 missing: u-2"),
+        ("u-1 a", "u-1 1|u-1 1", {}, "ac_cost:2: .* found u-1 again"),
+        ("u-1 a", "u-1 1|u-2 1", {}, "ac_cost:2: .* found u-2 without words"),
+        ("u-1 a", "u-1 x", {}, "ac_cost:1: .* the cost of u-1, a number, found 'x'"),
+        ("u-1 a", "u-1 nan", {}, "ac_cost:1: .* found 'nan'"),
+        ("u-1 a", "", {}, "ac_cost: expected a cost for every hypothesis, found nothing"),
+        ("", "", {}, "words: expected the words of an N-best list, found nothing"),
+        ("u-1 a", "u-1 1", {"no_path": "v|u"}, "no_path:2: .* u which has words"),
+        ("u-1 a", "u-1 1", {"no_path": "v||v"}, "no_path:3: .* found v again"),
+        ("u-1 a", "u-1 1", {"lm_cost.lstm": "|"}, "lm_cost.lstm: .* missing: u-1"),
     ],
-)  # fmt: skip
-def test_kaldi_files_that_are_refused(tmp_path: Path, files: dict[str, str], message: str) -> None:
-    for name, text in files.items():
-        write_text(tmp_path / name, text)
+)
+def test_kaldi_files_that_are_refused(
+    tmp_path: Path, words: str, ac_cost: str, more: dict[str, str], message: str
+) -> None:
+    for name, lines in {"words": words, "ac_cost": ac_cost, **more}.items():
+        if lines:
+            write_text(tmp_path / name, lines.replace("|", "\n") + "\n")
     with pytest.raises(DataError, match=message):
         formats.read_kaldi(tmp_path)
 
@@ -210,11 +198,7 @@ def ctm(path: Path) -> formats.Ranked:
         (ctm, "r 1 0 1 a x\n", ":1: expected a confidence"),
         (ctm, "r 1 -1 1 a 1\n", ":1: expected a start, a number from 0, found '-1'"),
         (ctm, "r 1 0 -1 a 1\n", ":1: expected a duration"),
-        (
-            ctm,
-            "r 1 0 1 a 1\nr 1 1e308 1e308 a 1\n",
-            ":2: expected an end, a number from 0, found 'inf'",
-        ),
+        (ctm, "r 1 1e308 1e308 a 1\n", ":1: expected an end, a number from 0, found 'inf'"),
         (ctm, ";; nothing\n\n", ": expected words with times, found none"),
         (ctm, "r 1 0 1 a 1\nr 2 1 1 a 1\n", ":2: expected the channel 1 of r, found the channel 2"),
         (ctm, "r 1 0 1 a 1\nr 1 1 1 a\n", ":2: expected confidences of all words of r"),
@@ -240,14 +224,9 @@ def test_references_that_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.shared_data
 def test_confidences_of_a_real_recognizer(shared_data: Path, tmp_path: Path) -> None:
-    """Earnings calls as a Kaldi recognizer heard them: one list a call, with nothing lost on the
-    way.
-    """
     paths = sorted((shared_data / "earnings21" / "ctm_kaldi_rev").glob("*.ctm.gz"))[:3]
-    write_nbest(
-        tmp_path / "nbest_test" / "1.jsonl",
-        formats.with_references(formats.read_ctm(paths), None, "ctm"),
-    )
+    nbests = formats.with_references(formats.read_ctm(paths), None, "ctm")
+    write_nbest(tmp_path / "nbest_test" / "1.jsonl", nbests)
     lists = read_nbest(tmp_path / "nbest_test")
     assert [one.id for one in lists.lists] == [path.name.partition(".")[0] for path in paths]
     formats.write_ctm(lists, tmp_path / "back.ctm")

@@ -20,27 +20,21 @@ from privasr_k2.scoring.nbest_lists import (
     write_nbest,
 )
 
-FULL = NbestList(
-    "u2",
-    "test_other",
-    "s1",
-    "call anna at noon",
-    False,
-    (
-        Hypothesis(
-            1,
-            "call anna",
-            -12.25,
-            {"graph": -3.5, "lstm": -4.125},
-            (0.5, 1.0),
-            ((0.0, 0.25), (0.25, 0.75)),
-            ((1, 2, "PER"),),
-            (1.0, 2.5),
-        ),
-        Hypothesis(2, "", -20.0, {"graph": -1.0, "lstm": -2.0}, (), (), ()),
-        Hypothesis(3, "hall anna", -20.5, {"graph": -1.0, "lstm": -2.0}),
+HYPS = (
+    Hypothesis(
+        1,
+        "call anna",
+        -12.25,
+        {"graph": -3.5, "lstm": -4.125},
+        confidences=(0.5, 1.0),
+        times=((0.0, 0.25), (0.25, 0.75)),
+        classes=((1, 2, "PER"),),
+        depths=(1.0, 2.5),
     ),
+    Hypothesis(2, "", -20.0, {"graph": -1.0, "lstm": -2.0}, (), (), ()),
+    Hypothesis(3, "hall anna", -20.5, {"graph": -1.0, "lstm": -2.0}),
 )
+FULL = NbestList("u2", "test_other", "s1", "call anna at noon", False, HYPS)
 LOST = NbestList("u1", "test_other", "s2", "two words", True, ())
 
 
@@ -74,10 +68,7 @@ def changed(**values: Any) -> dict[str, Any]:
         ({"am_score": 10**400}, "expected a finite number as am_score, found 1000"),
         ({"am_score": float("nan")}, "expected a finite number as am_score, found nan"),
         ({"lm_scores": ...}, "expected the key 'lm_scores'"),
-        (
-            {"lm_scores": {"graph": -1.0, "lstm": None}},
-            "a finite number as lm_scores.lstm, found None",
-        ),
+        ({"lm_scores": {"graph": -1.0, "lstm": None}}, "number as lm_scores.lstm, found None"),
         ({"rank": 2}, "expected rank 1: 1, 2, 3, ..., found rank 2"),
         ({"rank": True}, "found rank True"),
         ({"words": ["call", "anna"]}, "expected words as one text"),
@@ -87,10 +78,7 @@ def changed(**values: Any) -> dict[str, Any]:
         ({"confidences": [0.5, float("nan")]}, "a finite number as confidences, found nan"),
         ({"times": [[0, 1]]}, "expected times for each of 2 words, found 1"),
         ({"times": [[0.0, 0.5], [0.6, 0.5]]}, "go forwards, from 0, found 'anna' from 0.6 to 0.5"),
-        (
-            {"times": [[0.5, 0.6], [0.4, 0.7]]},
-            "found 'anna' from 0.4 to 0.7 after a word that starts at 0.5",
-        ),
+        ({"times": [[0.5, 0.6], [0.4, 0.7]]}, "0.4 to 0.7 after a word that starts at 0.5"),
         ({"times": [[-0.5, 0.6], [0.4, 0.7]]}, "found 'call' from -0.5 to 0.6"),
         ({"times": [[0.5], [0.4, 0.7]]}, "expected start and end of 'call'"),
         ({"classes": [[1, 3, "PER"]]}, "within 2 words, found"),
@@ -119,24 +107,19 @@ def test_ranks_and_words_and_scores_of_a_list(tmp_path: Path) -> None:
 
     record = changed()
     record["hyps"][1]["rank"] = 1
-    assert "1.jsonl:2 (u2, hypothesis 2): expected rank 2: 1, 2, 3, ..., found rank 1" in refused(
-        record
-    )
+    message = refused(record)
+    assert "1.jsonl:2 (u2, hypothesis 2): expected rank 2: 1, 2, 3, ..., found rank 1" in message
     record = changed()
     del record["hyps"][1]
     assert "(u2, hypothesis 2): expected rank 2: 1, 2, 3, ..., found rank 3" in refused(record)
     record = changed()
     record["hyps"][2]["words"] = "call  anna"
-    assert (
-        "(u2, hypothesis 3): expected hypotheses with different words, found those of rank 1"
-        in refused(record)
-    )
+    message = refused(record)
+    assert "(u2, hypothesis 3): expected hypotheses with different words, found those of" in message
     record = changed()
     del record["hyps"][2]["lm_scores"]["lstm"]
-    assert (
-        "expected the LM scores graph lstm, as the hypotheses before have, found graph"
-        in refused(record)
-    )
+    message = refused(record)
+    assert "LM scores graph lstm, as the hypotheses before have, found graph" in message
     assert "hypotheses, or else no_path, found 3 hypotheses and no_path true" in refused(
         {**changed(), "no_path": True}
     )
@@ -166,9 +149,7 @@ def test_references_without_hypotheses_and_the_reverse(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="found 1 of 3 missing: u3"):
         check_nbest_complete(lists, cuts)
     write_jsonl(cuts, [{"id": "u2"}])
-    with pytest.raises(
-        DataError, match=r"1.jsonl:2: expected only utterances of .*, found 1 others: u1"
-    ):
+    with pytest.raises(DataError, match=r"1.jsonl:2: expected only .*, found 1 others: u1"):
         check_nbest_complete(lists, cuts)
 
 
@@ -176,14 +157,8 @@ def test_unknown_words_are_named_with_their_line(tmp_path: Path) -> None:
     write_nbest(tmp_path / "1.jsonl", [LOST, FULL])
     lists = read_nbest(tmp_path)
     check_vocabulary(lists, {"call", "hall", "anna"}, "lm/words.txt")
-    with pytest.raises(
-        DataError,
-        match=(
-            r"1.jsonl:2 \(u2, hypothesis 1\): expected the words of lm/words.txt, found 1 .*: anna"
-        ),
-    ):
+    place = r"1.jsonl:2 \(u2, hypothesis 1\): expected the words of lm/words.txt"
+    with pytest.raises(DataError, match=f"{place}, found 1 .*: anna"):
         check_vocabulary(lists, {"call", "hall"}, "lm/words.txt")
-    with pytest.raises(
-        DataError, match=r"1.jsonl:2 \(u2, hypothesis 3\): .* found 1 others in .*: hall"
-    ):
+    with pytest.raises(DataError, match=r"hypothesis 3\): .* found 1 others in .*: hall"):
         check_vocabulary(lists, {"call", "anna"}, "lm/words.txt")

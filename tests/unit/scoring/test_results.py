@@ -103,17 +103,15 @@ def test_each_part_has_draws_of_its_own() -> None:
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     folder = tmp_path / "ctc_blstm" / "score_test"
-    score = Score(
-        folder, "ctc_blstm", "test", POINT, OPTIONS, {"test_x": _score(UTTERANCES, {"a"})}
-    )
+    parts = {"test_x": _score(UTTERANCES, {"a"})}
+    score = Score(folder, "ctc_blstm", "test", POINT, OPTIONS, parts)
     write_json(folder / "wer.json", score.to_dict())
     assert read_score(folder) == score
     content = json.loads((folder / "wer.json").read_text())
     assert content["parts"]["test_x"]["wer_percent"] == pytest.approx(400 / 6)
 
-    write_jsonl(
-        folder / "utterances.jsonl", [u.to_dict() for u in score_utterances(UTTERANCES, POINT, {})]
-    )
+    records = [u.to_dict() for u in score_utterances(UTTERANCES, POINT, {})]
+    write_jsonl(folder / "utterances.jsonl", records)
     assert read_scored_words(folder)["test_x"]["1"] == (("a", "b", "c"), ("a", "x", "c"))
 
 
@@ -145,21 +143,16 @@ def test_another_role_is_refused() -> None:
 
 def test_the_recall_of_names_is_drawn_over_annotated_speakers() -> None:
     person, none = frozenset({"PER"}), frozenset[str]()
-    made = [
-        utterance(f"u{i}", f"s{i % 4}", "ask ann", "ask ann" if i % 3 else "ask on")
-        for i in range(24)
-    ]
-    scored = score_utterances(made, POINT, {})
-    known = Entities(
-        {f"u{i}": (none, person) for i in range(24) if i % 4}, {}, ("PER",), frozenset()
-    )
+    hyps = ["ask ann" if i % 3 else "ask on" for i in range(24)]
+    spoken = [utterance(f"u{i}", f"s{i % 4}", "ask ann", hyp) for i, hyp in enumerate(hyps)]
+    scored = score_utterances(spoken, POINT, {})
+    words = {f"u{i}": (none, person) for i in range(24) if i % 4}
+    known = Entities(words, {}, ("PER",), frozenset())
     found = score_names("test_x", scored, known, OPTIONS)
     assert found is not None and list(found.speakers) == ["s1", "s2", "s3"]
     assert found.classes["PER"] == found.together == EntityCounts(12, 18, 12)
-    recall = found.intervals["PER"]
-    assert (
-        recall == found.intervals[ALL] == Interval(12 / 18, 12 / 18, 0.95)
-    )  # 4 of 6 for each of them
+    recall = Interval(12 / 18, 12 / 18, 0.95)  # 4 of 6 for each speaker
+    assert found.intervals["PER"] == found.intervals[ALL] == recall
     known = replace(known, words={"u1": (none, person), "u2": (none, none)}, names=("LOC", "PER"))
     few = score_names("test_x", scored, known, OPTIONS)
     assert few is not None and few.intervals == {ALL: None, "LOC": None, "PER": None}

@@ -3,60 +3,37 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from privasr_k2.bin import report, tune_weights, wer
-from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.recipe.systems import System, write_systems
 from privasr_k2.scoring import results
 from tests.support.conf import section
+from tests.support.made_recipe import CONF
+from tests.support.verbs import call, refused
 
 GRID = [(0.5, 0.0), (1.0, 0.0), (2.0, 0.0)]
 
 
 def _records(part: str, hyps: list[list[str]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"{part}-{i}",
-            "part": part,
-            "speaker": f"s{i % 2}",
-            "ref": "a b c d",
-            "no_path": False,
-            "hyps": [
-                {
-                    "lm_weight": lm,
-                    "insertion_penalty": p,
-                    "words": words,
-                    "am_score": -1.0,
-                    "lm_score": -1.0,
-                }
-                for (lm, p), words in zip(GRID, texts, strict=True)
-            ],
-        }
-        for i, texts in enumerate(hyps)
-    ]
+    records = []
+    for i, texts in enumerate(hyps):
+        grid = [
+            {"lm_weight": lm, "insertion_penalty": penalty, "words": words}
+            for (lm, penalty), words in zip(GRID, texts, strict=True)
+        ]
+        reference = {"part": part, "speaker": f"s{i % 2}", "ref": "a b c d"}
+        records.append({"id": f"{part}-{i}", **reference, "no_path": False, "hyps": grid})
+    return records
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
-    monkeypatch.chdir(tmp_path)
-
-    def call(main: Callable[[], None], *words: str) -> None:
-        monkeypatch.setattr(sys, "argv", [f"{main.__module__.rsplit('.', 1)[-1]}.py", *words])
-        main()
-
-    return call
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A recipe's folder after decoding: on test the first point is best, on dev the second."""
+    monkeypatch.chdir(tmp_path)
     dev = _records("dev_x", [["a b", "a b c d", "a"], ["a b c d", "a b c x", "a"]])
     write_jsonl(tmp_path / "exp/ctc/decode_dev/1.jsonl", dev)
     test = _records("test_x", [["a b c d", "a x c d", "a"]] * 2) + _records(
@@ -68,41 +45,30 @@ def tree(tmp_path: Path) -> Path:
         write_jsonl(
             tmp_path / f"data/manifests/cuts_{role}.jsonl.gz", [{"id": r["id"]} for r in records]
         )
-    write_json(
-        tmp_path / "data/manifests/corpus.json",
-        {"name": "mini", "synthetic": True, "scored_units": {}},
-    )
+    _write_corpus(tmp_path)
     (tmp_path / "data/lang").mkdir()
     (tmp_path / "data/lang/words.txt").write_text("<eps> 0\na 1\nb 2\nc 3\n#0 4\n")
     return tmp_path
 
 
-def _score(run: Callable[..., None], repo_root: Path, role: str, *more: str) -> None:
-    run(
-        wer.main,
-        *("--in-hyps", f"exp/ctc/decode_{role}", "--in-lang", "data/lang"),
-        *("--in-manifests", "data/manifests", "--out-dir", f"exp/ctc/score_{role}"),
-        *("--config", str(section("wer")), "--set", "num_replicates=100", f"role={role}"),
+def _score(role: str, *more: str) -> None:
+    call(
+        f"wer --in-hyps exp/ctc/decode_{role} --in-lang data/lang --in-manifests data/manifests"
+        f" --out-dir exp/ctc/score_{role} --config {section('wer')}"
+        f" --set num_replicates=100 role={role}",
         *more,
     )
 
 
-def test_tune_score_and_report(
-    run: Callable[..., None], tree: Path, repo_root: Path, capsys: Any
-) -> None:
+def test_tune_score_and_report(tree: Path, capsys: Any) -> None:
     weights = "exp/ctc/weights.json"
-    run(
-        tune_weights.main,
-        "--in-hyps",
-        "exp/ctc/decode_dev",
-        "--in-manifests",
-        "data/manifests",
-        "--out-weights",
-        weights,
+    call(
+        "tune_weights --in-hyps exp/ctc/decode_dev --in-manifests data/manifests"
+        f" --out-weights {weights}"
     )
     assert json.loads((tree / weights).read_text())["lm_weight"] == 1.0
     for role in ("dev", "test"):
-        _score(run, repo_root, role, "--in-weights", weights)
+        _score(role, "--in-weights", weights)
 
     test = json.loads((tree / "exp/ctc/score_test/wer.json").read_text())
     assert test["lm_weight"] == 1.0
@@ -110,37 +76,25 @@ def test_tune_score_and_report(
     assert test["parts"]["test_x"]["oov"] == 2
     assert test["parts"]["test_y"]["interval_note"] == "one speaker only"
 
-    summaries = {
-        f.name: f.read_text().splitlines() for f in (tree / "exp/ctc").glob("score_*/wer-summary-*")
-    }
+    paths = (tree / "exp/ctc").glob("score_*/wer-summary-*")
+    summaries = {path.name: path.read_text().splitlines() for path in paths}
     assert summaries["wer-summary-dev_x.txt"][1] == "lm_weight_1.0_insertion_penalty_0.0\t12.50"
     assert len(summaries["wer-summary-dev_x.txt"]) == 1 + len(GRID)
     assert len(summaries["wer-summary-test_x.txt"]) == 2  # test is not for choosing
-    assert (
-        (tree / "exp/ctc/score_test/config.yaml")
-        .read_text()
-        .startswith("role: test\nnum_replicates: 100")
-    )
+    options = (tree / "exp/ctc/score_test/config.yaml").read_text()
+    assert options.startswith("role: test\nnum_replicates: 100")
 
-    artifacts = {role: f"exp/ctc/{role}" for role in ("score_dev", "score_test")} | {
-        "weights": weights
-    }
-    write_systems(
-        tree / "systems.jsonl", [System("ctc", "ctc", "ctc", "exp/ctc", artifacts=artifacts)]
-    )
-    conf = repo_root / "conf"
-    run(
-        report.main,
-        *("--in-systems", "systems.jsonl", "--in-artifacts", *artifacts.values()),
-        *("--in-manifests", "data/manifests", "--out-report", "exp/ctc/RESULTS.md"),
-        *(
-            "--out-results",
-            "exp/ctc/results.jsonl",
-            "--config",
-            str(section("report")),
-            str(conf / "reports/ctc.yaml"),
-        ),
-        *("--set", "command=./run.sh mini ctc"),
+    artifacts = {role: f"exp/ctc/{role}" for role in ("score_dev", "score_test")}
+    artifacts["weights"] = weights
+    system = System("ctc", "ctc", "ctc", "exp/ctc", artifacts=artifacts)
+    write_systems(tree / "systems.jsonl", [system])
+    call(
+        "report --in-systems systems.jsonl --in-artifacts",
+        *artifacts.values(),
+        "--in-manifests data/manifests --out-report exp/ctc/RESULTS.md"
+        f" --out-results exp/ctc/results.jsonl --config {section('report')}"
+        f" {CONF}/reports/ctc.yaml --set",
+        "command=./run.sh mini ctc",
     )
     text = (tree / "exp/ctc/RESULTS.md").read_text()
     assert capsys.readouterr().out.strip() == text.strip()
@@ -148,119 +102,86 @@ def test_tune_score_and_report(
     assert parts == ["dev_x", "test_x", "test_y", "1"]  # the last: the LM weight that was chosen
 
 
-def test_how_jobs_were_cut_changes_nothing(
-    run: Callable[..., None], tree: Path, repo_root: Path
-) -> None:
+def test_how_jobs_were_cut_changes_nothing(tree: Path) -> None:
     more = ("--in-weights", "exp/ctc/weights.json")
-    run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", "--out-weights", more[1])
-    _score(run, repo_root, "test", *more)
+    call("tune_weights", "--in-hyps", "exp/ctc/decode_dev", "--out-weights", more[1])
+    _score("test", *more)
     before = {f.name: f.read_bytes() for f in (tree / "exp/ctc/score_test").iterdir()}
     jobs = sorted((tree / "exp/ctc/decode_test").iterdir())
     text = "".join(job.read_text() for job in reversed(jobs))
     for job in jobs:
         job.unlink()
     jobs[0].write_text(text)
-    _score(run, repo_root, "test", *more)
+    _score("test", *more)
     assert {f.name: f.read_bytes() for f in (tree / "exp/ctc/score_test").iterdir()} == before
 
 
-def test_a_lost_job_is_refused_and_earlier_results_stay(
-    run: Callable[..., None], tree: Path, repo_root: Path
-) -> None:
+def test_a_lost_job_is_refused_and_earlier_results_stay(tree: Path) -> None:
     more = ("--in-weights", "exp/ctc/weights.json")
-    run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", "--out-weights", more[1])
-    _score(run, repo_root, "test", *more)
+    call("tune_weights", "--in-hyps", "exp/ctc/decode_dev", "--out-weights", more[1])
+    _score("test", *more)
     before = (tree / "exp/ctc/score_test/wer.json").read_bytes()
     (tree / "exp/ctc/decode_test/2.jsonl").unlink()
-    with pytest.raises(DataError, match="found 1 of 3 missing: test_x-1"):
-        _score(run, repo_root, "test", *more)
+    with refused("found 1 of 3 missing: test_x-1"):
+        _score("test", *more)
     assert (tree / "exp/ctc/score_test/wer.json").read_bytes() == before
 
 
-def test_lost_dev_utterances_stop_the_choice(run: Callable[..., None], tree: Path) -> None:
+def test_lost_dev_utterances_stop_the_choice(tree: Path) -> None:
     write_jsonl(tree / "data/manifests/cuts_dev.jsonl.gz", [{"id": f"dev_x-{i}"} for i in range(3)])
-    words = (
-        "--in-hyps",
-        "exp/ctc/decode_dev",
-        "--in-manifests",
-        "data/manifests",
-        "--out-weights",
-        "w.json",
-    )
-    with pytest.raises(DataError, match="dev_x-2"):
-        run(tune_weights.main, *words)
+    with refused("dev_x-2"):
+        call(
+            "tune_weights --in-hyps exp/ctc/decode_dev --in-manifests data/manifests"
+            " --out-weights w.json"
+        )
     assert not (tree / "w.json").exists()
 
 
-def test_the_decoding_of_another_role_is_not_scored(
-    run: Callable[..., None], tree: Path, repo_root: Path
-) -> None:
-    run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", "--out-weights", "w.json")
-    with pytest.raises(DataError, match="expected utterances of the role test, found the role dev"):
-        _score(run, repo_root, "test", "--in-weights", "w.json", "--in-hyps", "exp/ctc/decode_dev")
-    assert not (tree / "exp/ctc/score_test").exists()
-
-
-def _rewrite_corpus(tree: Path, **more: Any) -> None:
+def _write_corpus(tree: Path, **more: Any) -> None:
     content = {"name": "mini", "synthetic": True, "scored_units": {}, **more}
     write_json(tree / "data/manifests/corpus.json", content)
 
 
-def test_characters_and_entities_are_counted(
-    run: Callable[..., None], tree: Path, repo_root: Path
-) -> None:
-    cuts = [
-        {
-            "id": f"test_x-{i}",
-            "supervisions": [{"text": "a b c d", "custom": {"entities": [[1, 3, "PER"]]}}],
-        }
-        for i in range(2)
-    ]
+def test_characters_and_entities_are_counted(tree: Path) -> None:
+    supervision = {"text": "a b c d", "custom": {"entities": [[1, 3, "PER"]]}}
+    cuts = [{"id": f"test_x-{i}", "supervisions": [supervision]} for i in range(2)]
     write_jsonl(tree / "data/manifests/cuts_test.jsonl.gz", [*cuts, {"id": "test_y-0"}])
-    run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", "--out-weights", "w.json")
-    _score(run, repo_root, "test", "--in-weights", "w.json")
+    call("tune_weights", "--in-hyps", "exp/ctc/decode_dev", "--out-weights", "w.json")
+    _score("test", "--in-weights", "w.json")
     parts = json.loads((tree / "exp/ctc/score_test/wer.json").read_text())["parts"]
     # Twice "a x c d" for "a b c d".
     assert parts["test_x"]["characters"]["cer_percent"] == pytest.approx(100 / 7)
     assert parts["test_x"]["characters"]["counts"]["hits"] == 12
     assert set(parts["test_x"]["characters"]["speakers"]) == {"s0", "s1"}
+    counts = {"hits": 2, "ref_words": 4, "hyp_words": 2}
+    interval = {"low": 0.5, "high": 0.5, "confidence": 0.95}
     assert parts["test_x"]["entities"] == {
         "utterances": 2,
-        "classes": {
-            "PER": {
-                "hits": 2,
-                "ref_words": 4,
-                "hyp_words": 2,
-                "recall_percent": 50.0,
-                "precision_percent": 100.0,
-            }
-        },
+        "classes": {"PER": {**counts, "recall_percent": 50.0, "precision_percent": 100.0}},
         "speakers": {name: {"all": [1, 2, 1], "PER": [1, 2, 1]} for name in ("s0", "s1")},
-        "recall_intervals": {
-            name: {"low": 0.5, "high": 0.5, "confidence": 0.95} for name in ("all", "PER")
-        },
+        "recall_intervals": {"all": interval, "PER": interval},
     }
     assert "entities" not in parts["test_y"]
     assert results.read_score(tree / "exp/ctc/score_test").to_dict()["parts"] == parts
 
 
-def test_phones_have_no_characters(run: Callable[..., None], tree: Path, repo_root: Path) -> None:
-    _rewrite_corpus(tree, unit="phone")
-    run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", "--out-weights", "w.json")
-    _score(run, repo_root, "test", "--in-weights", "w.json")
+def test_phones_have_no_characters(tree: Path) -> None:
+    _write_corpus(tree, unit="phone")
+    call("tune_weights", "--in-hyps", "exp/ctc/decode_dev", "--out-weights", "w.json")
+    _score("test", "--in-weights", "w.json")
     content = json.loads((tree / "exp/ctc/score_test/wer.json").read_text())
     assert content["unit"] == "phone"
     assert "characters" not in content["parts"]["test_x"]
 
 
 def test_words_left_out_count_neither_when_weights_are_chosen_nor_when_they_are_scored(
-    run: Callable[..., None], tree: Path, repo_root: Path
+    tree: Path,
 ) -> None:
-    _rewrite_corpus(tree, scored_units={"x": "", "b": ""})
+    _write_corpus(tree, scored_units={"x": "", "b": ""})
     weights = ("--in-manifests", "data/manifests", "--out-weights", "w.json")
-    run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", *weights)
+    call("tune_weights", "--in-hyps", "exp/ctc/decode_dev", *weights)
     # At the second weight only "a b c x" for "a b c d" is wrong: d, of 6 words without b.
     assert json.loads((tree / "w.json").read_text())["wer_percent"] == pytest.approx(100 / 6)
-    _score(run, repo_root, "test", "--in-weights", "w.json")
+    _score("test", "--in-weights", "w.json")
     part = json.loads((tree / "exp/ctc/score_test/wer.json").read_text())["parts"]["test_x"]
     assert part["counts"] == {"hits": 6, "substitutions": 0, "insertions": 0, "deletions": 0}

@@ -8,6 +8,7 @@ import pytest
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_jsonl
+from privasr_k2.scoring.counts import ErrorCounts
 from privasr_k2.scoring.word_phones import phone_rates, words_of
 from tests.support.made_scores import write_hyps as _write
 
@@ -20,16 +21,10 @@ def test_phones_of_words_are_counted(tmp_path: Path) -> None:
     found = phone_rates(score, SPOKEN)
     assert list(found) == ["test_x"]
     counts = found["test_x"].counts
-    assert (counts.ref_words, counts.substitutions, counts.deletions, counts.insertions) == (
-        28,
-        1,
-        2,
-        1,
-    )
+    assert counts == ErrorCounts(hits=25, substitutions=1, deletions=2, insertions=1)
     assert found["test_x"].unspoken == 1 and counts.percent == pytest.approx(100 * 4 / 28)
     interval = found["test_x"].interval
-    # Speakers s0 (two utterances: 1 substitution, 1 insertion), s1 (2 deletions), s2 (none) are
-    # drawn.
+    # Errors of the speakers: s0 1 substitution and 1 insertion, s1 2 deletions, s2 none.
     assert interval is not None and (interval.low, interval.high) == (0.0, pytest.approx(2 / 7))
     assert words_of([score]) == ({"a", "b", "c", "d"}, {"a", "b", "c", "d", "sea", "zz"})
 

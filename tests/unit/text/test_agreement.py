@@ -25,11 +25,8 @@ def test_counts_by_class():
         0.0,
         None,
     )
-    assert (
-        counts[ALL].gold_words == 5
-        and counts[ALL].covered_words == 3
-        and counts[ALL].found_spans == 2
-    )
+    assert counts[ALL].gold_words == 5 and counts[ALL].covered_words == 3
+    assert counts[ALL].found_spans == 2
 
 
 def test_a_span_of_another_class_or_length_does_not_agree():

@@ -15,9 +15,7 @@ def test_labels_fold_whatever_their_spelling_and_unknown_ones_are_named():
     classes = {"PERSON": "PER", "CREATIVE_WORK": "MISC", "DATE": ""}
     spans = [(0, 1, "person"), (2, 3, "creative-work"), (3, 4, "DATE")]
     assert fold(spans, classes, "x") == (Entity(0, 1, "PER"), Entity(2, 3, "MISC"))
-    with pytest.raises(
-        DataError, match=r"u7: expected labels out of .*found planet\n.*classes.PLANET=MISC"
-    ):
+    with pytest.raises(DataError, match=r"u7: .*found planet\n.*classes.PLANET=MISC"):
         fold([(0, 1, "planet")], classes, "u7")
 
 
@@ -34,21 +32,8 @@ def test_of_two_that_overlap_the_longer_one_stays_and_united_prefers_the_first()
 
 
 def test_spans_survive_normalization():
-    tokens = [
-        "Hello",
-        ",",
-        "Dr.",
-        "Ann-Marie",
-        "O'Neill",
-        "'s",
-        "[noise]",
-        "friend",
-        "at",
-        "E.ON",
-        "--",
-        "yes",
-        "!",
-    ]
+    text = "Hello , Dr. Ann-Marie O'Neill 's [noise] friend at E.ON -- yes !"
+    tokens = text.split()
     spans = [[2, 5, "PER"], [9, 10, "ORG"], [1, 2, "LOC"], [10, 11, "MISC"]]
     words = normalized(tokens)
     found = moved(tokens, spans, len(words), normalized)

@@ -1,15 +1,8 @@
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privasr_k2.text import normalize
 from privasr_k2.text.normalize import normalize_english
-
-
-def test_examples() -> None:
-    assert doctest.testmod(normalize).failed == 0
 
 
 @pytest.mark.parametrize(

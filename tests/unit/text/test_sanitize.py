@@ -45,9 +45,8 @@ def words_at(texts, position):
 
 def test_only_words_of_entities_change_and_to_words_of_their_class():
     made = draw([TEXT] * 300)
-    assert {text.entities for text in made} == {TEXT.entities} and {
-        text.cased for text in made
-    } == {""}
+    assert {text.entities for text in made} == {TEXT.entities}
+    assert {text.cased for text in made} == {""}
     for position in (0, 3, 5):
         assert set(words_at(made, position)) == {TEXT.words[position]}
     assert (
@@ -82,43 +81,30 @@ def test_of_a_user_the_first_utterances_with_names_may_keep_words_and_no_others(
     one = TaggedText("1", ("ann",), (Entity(0, 1, "PER"),), "u")
     texts = [one, replace(one, words=("yes",), entities=()), replace(one, user="v"), one, one]
     made = [draw(texts, bytes([n]) * 32, keep_prob=1.0, utterances_per_user=2) for n in range(60)]
-    assert {(a.words, b.words, c.words, d.words) for a, b, c, d, _ in made} == {
-        (("ann",), ("yes",), ("ann",), ("ann",))
-    }
+    assert {tuple(words_at(texts, 0)[:4]) for texts in made} == {("ann", "yes", "ann", "ann")}
     assert {text.words[0] for *_, text in made} == set(LISTS["PER"]), "the third utterance of u"
     with pytest.raises(DataError, match=r"^x: .*a user.*found none"):
         needs_users([one, TaggedText("x", ("a",), ())])
 
 
 def test_who_said_what_and_when_is_not_told():
-    texts = [
-        TaggedText(f"ann-{n}", (f"w{n}",), (Entity(0, 1, "PER"),), "ann", "d", "W")
-        for n in range(200)
-    ]
+    more = ((Entity(0, 1, "PER"),), "ann", "d", "W")
+    texts = [TaggedText(f"ann-{n}", (f"w{n}",), *more) for n in range(200)]
     made = anonymous(texts, noise_stream(b"s" * 32, "order"))
     assert [text.id for text in made] == [f"s{n:06d}" for n in range(1, 201)]
     assert {(text.user, text.document, text.cased) for text in made} == {("", "", "")}
     order = [int(text.words[0][1:]) for text in made]
-    assert sorted(order) == list(range(200)) and {text.entities for text in made} == {
-        texts[0].entities
-    }
-    assert sum(abs(place - number) for place, number in enumerate(order)) > 200 * 40, (
-        "as random: 200 * 67"
-    )
-    assert anonymous(texts, noise_stream(b"s" * 32, "order")) == made, (
-        "a run that is continued: the same"
-    )
+    assert sorted(order) == list(range(200))
+    assert {text.entities for text in made} == {texts[0].entities}
+    assert sum(abs(n - m) for n, m in enumerate(order)) > 200 * 40, "as random: 200 * 67"
+    assert anonymous(texts, noise_stream(b"s" * 32, "order")) == made, "a continued run: the same"
     assert anonymous(texts, noise_stream(b"t" * 32, "order")) != made
     assert anonymous([], noise_stream(b"s" * 32, "order")) == []
 
 
 def test_consistent_replacement_draws_once_for_each_word_of_a_document():
-    texts = [
-        TaggedText(
-            str(n), ("ann", "ann's"), (Entity(0, 1, "PER"), Entity(1, 2, "PER")), f"u{n % 40}"
-        )
-        for n in range(120)
-    ]
+    said = (("ann", "ann's"), (Entity(0, 1, "PER"), Entity(1, 2, "PER")))
+    texts = [TaggedText(str(n), *said, f"u{n % 40}") for n in range(120)]
     made = draw(texts, by_document=True)
     by_user = {}
     for text in made:
@@ -138,25 +124,17 @@ def test_documents_are_told_apart_before_users_and_classes_too():
 
 
 def test_a_document_may_keep_so_many_different_words_only():
-    texts = [
-        TaggedText(str(n), (word,), (Entity(0, 1, "PER"),), "u")
-        for n, word in enumerate(["ann", "bob", "ann", "eve"])
-    ]
-    made = [
-        draw(
-            texts, bytes([n]) * 32, keep_prob=1.0, by_document=True, mentions=2, words_per_mention=1
-        )
-        for n in range(60)
-    ]
-    assert {(a.words, b.words, c.words) for a, b, c, _ in made} == {(("ann",), ("bob",), ("ann",))}
+    words, person = ["ann", "bob", "ann", "eve"], (Entity(0, 1, "PER"),)
+    texts = [TaggedText(str(n), (word,), person, "u") for n, word in enumerate(words)]
+    how = dict(keep_prob=1.0, by_document=True, mentions=2, words_per_mention=1)
+    made = [draw(texts, bytes([n]) * 32, **how) for n in range(60)]
+    assert {tuple(words_at(texts, 0)[:3]) for texts in made} == {("ann", "bob", "ann")}
     assert {text.words[0] for *_, text in made} == set(LISTS["PER"])
 
 
 def test_a_class_without_a_list_is_named_without_the_name():
     text = TaggedText("u7", ("ask", "acme"), (Entity(1, 2, "ORG"),))
-    with pytest.raises(
-        DataError, match=r"word 2 of u7: expected a class that has a list: PER LOC, found ORG"
-    ) as caught:
+    with pytest.raises(DataError, match=r"word 2 of u7: .* a list: PER LOC, found ORG") as caught:
         draw([text])
     assert "acme" not in str(caught.value)
 

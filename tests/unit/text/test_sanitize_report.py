@@ -19,21 +19,9 @@ MADE = replace(TEXT, words=("ann", "in", "rome", "ann's"))
 
 def test_what_was_found_and_done():
     counts = entity_counts([TEXT], [MADE], LISTS)
-    per = {
-        "mentions": 2,
-        "words": 2,
-        "different_words": 2,
-        "off_list_words": 0,
-        "changed_words_at_least": 1,
-    }
-    loc = {
-        "mentions": 1,
-        "words": 1,
-        "different_words": 1,
-        "off_list_words": 1,
-        "changed_words_at_least": 1,
-    }
-    assert counts == {"LOC": loc, "PER": per}
+    names = ("mentions", "words", "different_words", "off_list_words", "changed_words_at_least")
+    values = {"LOC": (1, 1, 1, 1, 1), "PER": (2, 2, 2, 0, 1)}
+    assert counts == {label: dict(zip(names, of_class)) for label, of_class in values.items()}
     assert "changed_words_at_least" not in entity_counts([TEXT], None, None)["PER"]
 
 
@@ -41,20 +29,10 @@ def test_texts_are_found_again_in_any_order_by_what_is_no_name():
     def text(number, *words):
         return TaggedText(number, ("call", *words), (Entity(1, 2, "PER"),))
 
-    given = [
-        text("a", "ann", "now"),
-        text("b", "ann"),
-        text("c", "bob"),
-        text("d", "bob"),
-        text("e", "eve's"),
-    ]
-    made = [
-        text("1", "bob"),
-        text("2", "bob's"),
-        text("3", "ann"),
-        text("4", "eve"),
-        text("5", "ann", "now"),
-    ]
+    words = {"a": ("ann", "now"), "b": ("ann",), "c": ("bob",), "d": ("bob",), "e": ("eve's",)}
+    given = [text(name, *said) for name, said in words.items()]
+    words = {"1": ("bob",), "2": ("bob's",), "3": ("ann",), "4": ("eve",), "5": ("ann", "now")}
+    made = [text(name, *said) for name, said in words.items()]
     # Of b, c and d one at least is another: bob stands once instead of twice.
     assert entity_counts(given, made, None)["PER"]["changed_words_at_least"] == 2
     assert entity_counts(given, given[::-1], None)["PER"]["changed_words_at_least"] == 0

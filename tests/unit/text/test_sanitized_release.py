@@ -25,6 +25,7 @@ from tests.support.conf import section
 
 DEFAULTS = section("sanitize")
 LISTS = {"PER": ["ann", "bob", "eve"], "LOC": ["bath", "rome", "york", "bonn", "oslo"]}
+SIZES = {label: len(words) for label, words in LISTS.items()}
 TEXTS = [
     TaggedText(f"id{n}", ("ask", "ann", str(n)), (Entity(1, 2, "PER"),), f"u{n % 5}", "d")
     for n in range(50)
@@ -36,7 +37,7 @@ def given(*values: str) -> SanitizeConfig:
 
 
 def run(folder: Path, options: SanitizeConfig, *, stop: bool = False) -> None:
-    found = guarantee(options, {label: len(words) for label, words in LISTS.items()})
+    found = guarantee(options, SIZES)
     with release.begin(
         folder / "ledger.json",
         beside=folder / "privacy.json",
@@ -54,7 +55,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def test_epsilon_is_that_of_the_longest_list_and_composes():
     options = given("keep_prob=0.2", "mentions=2", "words_per_mention=2")
-    found = guarantee(options, {label: len(words) for label, words in LISTS.items()})
+    found = guarantee(options, SIZES)
     assert found.epsilon_per_word == pytest.approx(math.log(1 + 5 * 0.2 / 0.8))
     about = worth(options, LISTS)
     assert about["epsilon_per_word"] == {
@@ -73,8 +74,7 @@ def test_epsilon_is_that_of_the_longest_list_and_composes():
 )
 def test_what_depends_on_no_word_costs_nothing_and_is_entered_all_the_same(tmp_path, values):
     options = given(*values)
-    lists = LISTS if options.method == "replace" else {}
-    found = guarantee(options, {label: len(words) for label, words in lists.items()})
+    found = guarantee(options, SIZES if options.method == "replace" else {})
     [composed] = guarantees([spending(options, found)])
     assert composed.epsilon.value == 0
     assert any("was mentioned" in sentence for sentence in composed.does_not_cover)
@@ -95,9 +95,8 @@ def test_with_a_public_number_of_utterances_the_unit_is_a_user(tmp_path):
     options = given("keep_prob=0.2", "utterances_per_user=3")
     sizes = {label: len(words) for label, words in LISTS.items()}
     one, found = guarantee(given("keep_prob=0.2"), sizes), guarantee(options, sizes)
-    assert (
-        spending(given("keep_prob=0.2"), one).unit == "utterance" and one.epsilon_per_user is None
-    )
+    assert spending(given("keep_prob=0.2"), one).unit == "utterance"
+    assert one.epsilon_per_user is None
     assert "epsilon_per_user" not in worth(given("keep_prob=0.2"), LISTS)
     assert spending(options, found).unit == "user"
     about = worth(options, LISTS)
@@ -140,12 +139,8 @@ def test_files_are_written_and_the_mapping_is_not(tmp_path):
     assert {(text.user, text.document) for text in made} == {("", "")}
     numbers = [int(text.words[2]) for text in made]
     assert sorted(numbers) == list(range(50)) != numbers
-    assert sorted(content(tmp_path)) == [
-        ABOUT,
-        "class_text.txt.gz",
-        "sanitized.jsonl.gz",
-        "text.txt.gz",
-    ]
+    expected = [ABOUT, "class_text.txt.gz", "sanitized.jsonl.gz", "text.txt.gz"]
+    assert sorted(content(tmp_path)) == expected
     assert set(read_json(tmp_path / "out" / ABOUT)) >= {
         "release",
         "method",

@@ -42,17 +42,12 @@ def test_a_call_becomes_sentences_of_one_speaker_with_all_entities(tmp_path):
             "3\tof\t0\t\t6:DATE", "4\tHi\t0\t\t", "5\tYes\t1\t?\t", "6\tNo\t1\t\t"]  # fmt: skip
     write_text(tmp_path / "77.tsv.gz", HEADER + "\n".join(rows) + "\n")
     first, second, third = read_earnings21(tmp_path / "77.tsv.gz")
-    assert first.tokens == ("the", "third", "quarter.", "of", "Hi"), (
-        "no sentence ends inside an entity"
-    )
+    # No sentence ends inside an entity.
+    assert first.tokens == ("the", "third", "quarter.", "of", "Hi")
     assert first.entities == (Entity(0, 4, "DATE"), Entity(1, 2, "ORDINAL"))
     assert (first.id, first.user, first.document) == ("77-000000", "77_0", "77")
-    assert (second.tokens, second.user, third.tokens, third.id) == (
-        ("Yes?",),
-        "77_1",
-        ("No",),
-        "77-000006",
-    )
+    expected = (("Yes?",), "77_1", ("No",), "77-000006")
+    assert (second.tokens, second.user, third.tokens, third.id) == expected
 
 
 @pytest.mark.parametrize("row", ["0\tthe\t0\t", "0\tthe\t0\t\tDATE", "0\tthe\t0\t\t6:date"])

@@ -39,11 +39,8 @@ def test_spans_cover_the_tokens_that_they_touch(tagger):
 
 
 def test_every_text_gets_its_own_entities(tagger):
-    assert [len(found) > 0 for found in tagger.tag([["Hello"], ["In", "Paris"], []])] == [
-        False,
-        True,
-        False,
-    ]
+    expected = [False, True, False]
+    assert [len(found) > 0 for found in tagger.tag([["Hello"], ["In", "Paris"], []])] == expected
 
 
 def test_a_missing_model_is_named_with_a_way_out():

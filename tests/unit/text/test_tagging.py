@@ -31,14 +31,8 @@ class Capitals:
 
     def tag(self, texts):
         self.seen = [list(text) for text in texts]
-        return [
-            tuple(
-                Entity(n, n + 1, "PERSON")
-                for n, token in enumerate(text)
-                if n and token[:1].isupper()
-            )
-            for text in texts
-        ]
+        capitals = ([n for n, token in enumerate(t) if n and token[:1].isupper()] for t in texts)
+        return [tuple(Entity(n, n + 1, "PERSON") for n in of_text) for of_text in capitals]
 
 
 class Last:
@@ -68,9 +62,8 @@ def test_a_later_tagger_adds_where_the_earlier_found_nothing():
 
 
 def test_gold_entities_are_folded():
-    text = replace(
-        TEXT, entities=(Entity(1, 3, "PERSON"), Entity(1, 2, "CARDINAL"), Entity(4, 5, "GPE"))
-    )
+    gold = (Entity(1, 3, "PERSON"), Entity(1, 2, "CARDINAL"), Entity(4, 5, "GPE"))
+    text = replace(TEXT, entities=gold)
     [made] = tag_texts([text], {}, given("taggers=[gold]", "documents=id"), normalized)
     assert made.entities == (Entity(1, 3, "PER"), Entity(4, 5, "LOC")) and made.document == "u"
     with pytest.raises(DataError, match="u-1: expected gold entities"):
@@ -108,7 +101,6 @@ def test_clipped_words_are_no_names_whoever_finds_them():
             return [(Entity(0, 1, "PER"), Entity(1, 3, "PER")) for _ in texts]
 
     text = TaggedText("a", ("kay", "cause", "ann"), None, cased="'Kay 'cause Ann")
-    [tagged] = tag_texts(
-        [text], {"gazetteer": Everything()}, given("taggers=[gazetteer]"), normalized
-    )
+    settings = given("taggers=[gazetteer]")
+    [tagged] = tag_texts([text], {"gazetteer": Everything()}, settings, normalized)
     assert tagged.entities == (Entity(1, 3, "PER"),)

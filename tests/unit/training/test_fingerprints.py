@@ -29,14 +29,12 @@ def _configurations() -> Iterator[Any]:
     """One of every training: class and YAML files."""
     for name in AM:
         yield pytest.param(am_kinds.KINDS[name].config, [f"am_{name}"], id=name)
-        yield pytest.param(
-            config_of(am_kinds.KINDS[name]), [f"am_{name}", "student"], id=f"student {name}"
-        )
+        student = config_of(am_kinds.KINDS[name])
+        yield pytest.param(student, [f"am_{name}", "student"], id=f"student {name}")
     for name in LM:
         yield pytest.param(lm_kinds.KINDS[name].config, [f"lm_{name}"], id=f"lm {name}")
-    yield pytest.param(HeadConfig, ["heads"], id="heads")
-    yield pytest.param(DpSgdConfig, ["dpsgd"], id="dpsgd")
-    yield pytest.param(FedLmConfig, ["fedlm"], id="fedlm")
+    for cls, name in ((HeadConfig, "heads"), (DpSgdConfig, "dpsgd"), (FedLmConfig, "fedlm")):
+        yield pytest.param(cls, [name], id=name)
 
 
 CONFIGURATIONS = [*_configurations()]
@@ -54,16 +52,12 @@ def other_than(value: Any) -> Any:
 
 
 def changed(value: Any, key: str = "") -> Iterator[tuple[str, bool, Any]]:
-    """A dotted key, whether it is declared neutral, and the configuration with another value of
-    it.
-    """
+    """A dotted key, whether it is neutral, and the configuration with another value of it."""
     for field in dataclasses.fields(value):
         inner, neutral = getattr(value, field.name), field.name in neutral_keys(type(value))
-        ways = (
-            changed(inner, f"{key}{field.name}.")
-            if dataclasses.is_dataclass(inner)
-            else [(f"{key}{field.name}", False, other_than(inner))]
-        )
+        ways = [(f"{key}{field.name}", False, other_than(inner))]
+        if dataclasses.is_dataclass(inner):
+            ways = changed(inner, f"{key}{field.name}.")
         for name, deeper, other in ways:
             made = copy.copy(value)
             object.__setattr__(made, field.name, other)
@@ -71,7 +65,7 @@ def changed(value: Any, key: str = "") -> Iterator[tuple[str, bool, Any]]:
 
 
 @pytest.mark.parametrize(("cls", "files"), CONFIGURATIONS)
-def test_every_key_counts(cls: type, files: list[str]) -> None:
+def test_every_key_counts(cls, files):
     made = config.load(cls, [section(name) for name in files])
     own = training_fingerprint(made)
     assert own == training_fingerprint(copy.deepcopy(made))
@@ -93,27 +87,18 @@ def _dotted(values: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("cls", [param.values[0] for param in CONFIGURATIONS])
-def test_neutral_keys_exist_and_have_reasons(cls: type) -> None:
+def test_neutral_keys_exist_and_have_reasons(cls):
     names = {field.name for field in dataclasses.fields(cls)}
     assert set(neutral_keys(cls)) <= names and all(neutral_keys(cls).values())
 
 
-def test_inputs_count() -> None:
+def test_inputs_count():
     layer = nn.Linear(2, 2)
     with torch.no_grad():
         layer.weight.zero_()
         layer.bias.zero_()
-    inputs = [
-        b"a",
-        "a",
-        1,
-        ["a"],
-        {"a": [1]},
-        np.zeros(2),
-        np.zeros(2, np.float32),
-        torch.zeros(1, 2),
-        layer,
-    ]
+    inputs = [b"a", "a", 1, ["a"], {"a": [1]}, np.zeros(2), np.zeros(2, np.float32)]
+    inputs += [torch.zeros(1, 2), layer]
     found = [training_fingerprint(HEADS, value) for value in inputs]
     assert len({*found, training_fingerprint(HEADS)}) == len(inputs) + 1
     assert training_fingerprint(HEADS, b"a", b"b") != training_fingerprint(HEADS, b"ab")

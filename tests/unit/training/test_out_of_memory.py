@@ -25,9 +25,8 @@ ALONE = Process(0, 1, torch.device("cpu"))
 def batch(number: int = 5) -> Batch:
     generator = torch.Generator().manual_seed(number)
     features = [torch.randn(3 + n, 2, generator=generator) for n in range(number)]
-    return pad_batch(
-        [f"u{n}" for n in range(number)], features, [[1] * (n + 1) for n in range(number)]
-    )
+    names, targets = [f"u{n}" for n in range(number)], [[1] * (n + 1) for n in range(number)]
+    return pad_batch(names, features, targets)
 
 
 class Source:
@@ -57,20 +56,12 @@ def trained(folder: Path, most: int) -> tuple[dict[str, torch.Tensor], Limited]:
     torch.manual_seed(0)
     task = Limited(most)
     # No bias: padding adds nothing.
-    epochs = train(
-        nn.Linear(2, 3, bias=False),
-        task,
-        Source(),
-        Source(),
-        folder,
-        trainer_config(epochs=2),
-        ALONE,
-        "f",
-    )
+    model, config = nn.Linear(2, 3, bias=False), trainer_config(epochs=2)
+    epochs = train(model, task, Source(), Source(), folder, config, ALONE, "f")
     return load_tensors(epochs[-1]), task
 
 
-def test_parts_give_what_the_whole_gives(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_parts_give_what_the_whole_gives(tmp_path, caplog):
     whole, _ = trained(tmp_path / "whole", 5)
     assert not caplog.records
     with caplog.at_level(logging.WARNING):
@@ -80,7 +71,7 @@ def test_parts_give_what_the_whole_gives(tmp_path: Path, caplog: pytest.LogCaptu
     assert "out of memory (CUDA out of memory" in caplog.text and "in 4 parts" in caplog.text
 
 
-def test_memory_for_not_even_one_is_said() -> None:
+def test_memory_for_not_even_one_is_said():
     def run(parts: list[Batch]) -> None:
         raise MemoryError("no memory left")
 
@@ -88,7 +79,7 @@ def test_memory_for_not_even_one_is_said() -> None:
         in_parts(batch(), run)
 
 
-def test_other_errors_and_batches_that_cannot_be_split_are_left_alone() -> None:
+def test_other_errors_and_batches_that_cannot_be_split_are_left_alone():
     seen = []
 
     def wrong(parts: list[Batch]) -> None:
@@ -103,19 +94,18 @@ def test_other_errors_and_batches_that_cannot_be_split_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 5])
-def test_split_keeps_every_utterance_without_needless_padding(parts: int) -> None:
+def test_split_keeps_every_utterance_without_needless_padding(parts):
     whole = batch()
     made = whole.split(parts)
     assert [name for part in made for name in part.ids] == list(whole.ids)
     for part in made:
         assert part.features.size(1) == int(part.lengths.max())
         assert part.targets.size(1) == int(part.target_lengths.max())
-    assert sum(float(part.features.square().sum()) for part in made) == pytest.approx(
-        float(whole.features.square().sum())
-    )
+    squares = [float(part.features.square().sum()) for part in (whole, *made)]
+    assert sum(squares[1:]) == pytest.approx(squares[0])
 
 
-def test_the_processors_allocator_is_understood() -> None:
+def test_the_processors_allocator_is_understood():
     with pytest.raises(RuntimeError) as found:
         torch.empty(1 << 60, dtype=torch.uint8)
     assert out_of_memory(found.value)

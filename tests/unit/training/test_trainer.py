@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -62,23 +63,25 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(1, 8), nn.Dropout(0.2), nn.Linear(8, 1))
 
 
-def run(
-    folder: Path, source: Line | None = None, **changes: object
-) -> tuple[nn.Module, list[Path]]:
+def train_model(model: nn.Module, folder: Path, source: Any = None, **changes: Any) -> list[Path]:
+    task, fingerprint = changes.pop("task", Fit()), changes.pop("fingerprint", "f")
+    sources, config = (source or Line(), Line()), trainer_config(**changes)
+    return train(model, task, *sources, folder, config, ALONE, fingerprint)
+
+
+def run(folder: Path, source: Any = None, **changes: Any) -> tuple[nn.Module, list[Path]]:
     model = network()
-    return model, train(
-        model, Fit(), source or Line(), Line(), folder, trainer_config(**changes), ALONE, "f"
-    )
+    return model, train_model(model, folder, source, **changes)
 
 
 def records(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "train_log.jsonl").read_text().splitlines()]
 
 
-def test_learns_and_reports(tmp_path: Path) -> None:
+def test_learns_and_reports(tmp_path):
     run(tmp_path, epochs=15)
     told = records(tmp_path)
-    assert [one["epoch"] for one in told] == list(range(1, 16)) and told[-1]["step"] == 75
+    assert [record["epoch"] for record in told] == list(range(1, 16)) and told[-1]["step"] == 75
     assert told[-1]["dev_loss"] < 0.1 * told[0]["dev_loss"]
     assert told[-1]["dev_root"] == pytest.approx(told[-1]["dev_loss"] ** 0.5, rel=1e-4)
     assert list((tmp_path / "tensorboard").iterdir())
@@ -103,7 +106,7 @@ class Mortal(Line):
 
 
 @pytest.mark.parametrize("last", [0, 1, 4, 5, 8, 14])
-def test_an_interrupted_training_gives_the_same_parameters(tmp_path: Path, last: int) -> None:
+def test_an_interrupted_training_gives_the_same_parameters(tmp_path, last):
     whole, _ = run(tmp_path / "whole")
     with pytest.raises(Killed):
         run(tmp_path / "killed", Mortal(last))
@@ -115,40 +118,38 @@ def test_an_interrupted_training_gives_the_same_parameters(tmp_path: Path, last:
     assert [path.name for path in chosen] == ["epoch-2.safetensors", "epoch-3.safetensors"]
 
 
-def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
+def test_a_finished_training_is_not_repeated(tmp_path):
     _, before = run(tmp_path)
     source = Line()
     _, after = run(tmp_path, source)
     assert source.given == 0 and after == before
 
 
-def test_another_fingerprint_begins_anew(tmp_path: Path) -> None:
+def test_another_fingerprint_begins_anew(tmp_path):
     run(tmp_path)
     source = Line()
-    train(network(), Fit(), source, Line(), tmp_path, trainer_config(), ALONE, "another")
+    run(tmp_path, source, fingerprint="another")
     assert source.given == 15
 
 
-def test_torchs_global_generator_decides_nothing(tmp_path: Path) -> None:
+def test_torchs_global_generator_decides_nothing(tmp_path):
     one, _ = run(tmp_path / "one")
     model = network()
     torch.manual_seed(99)
     before = torch.random.get_rng_state()
-    train(model, Fit(), Line(), Line(), tmp_path / "two", trainer_config(), ALONE, "f")
+    train_model(model, tmp_path / "two")
     assert torch.equal(torch.random.get_rng_state(), before)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), model.parameters()))
 
 
-def test_another_seed_drops_others(tmp_path: Path) -> None:
+def test_another_seed_drops_others(tmp_path):
     one, _ = run(tmp_path / "one")
     two, _ = run(tmp_path / "two", seed=2)
     assert not torch.equal(one[0].weight, two[0].weight)
 
 
-def test_first_step_is_adamws_by_hand(tmp_path: Path) -> None:
-    """With zero weight decay Adam's first step is lr * sign(gradient) (Kingma and Ba 2015,
-    algorithm 1).
-    """
+def test_first_step_is_adamws_by_hand(tmp_path):
+    """Without decay it is lr * sign(gradient) (Kingma and Ba 2015, algorithm 1)."""
     model = nn.Linear(1, 1)
     before = torch.cat([model.weight.detach().clone().flatten(), model.bias.detach().clone()])
     batch = next(Line().epoch(0))
@@ -157,54 +158,42 @@ def test_first_step_is_adamws_by_hand(tmp_path: Path) -> None:
         def epoch(self, number: int, *, skip: int = 0) -> Iterator[Numbers]:
             return iter([batch][skip:])
 
-    train(
-        model,
-        Fit(),
-        One(),
-        One(),
-        tmp_path,
-        trainer_config(epochs=1, avg=1, warmup_steps=0),
-        ALONE,
-        "f",
-    )
+    train_model(model, tmp_path, One(), epochs=1, avg=1, warmup_steps=0)
     residual = before[0] * batch.x[:, 0] + before[1] - 2 * batch.x[:, 0] + 1
     gradient = torch.stack([(2 * residual * batch.x[:, 0]).mean(), (2 * residual).mean()])
     after = torch.cat([model.weight.detach().flatten(), model.bias.detach()])
     torch.testing.assert_close(after, before - 0.05 * gradient.sign(), atol=1e-5, rtol=1e-5)
 
 
-def test_a_loss_that_is_not_finite_names_its_utterance(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_names_its_utterance(tmp_path):
     with pytest.raises(PrivasrError, match="e1b3u2") as caught:
         run(tmp_path, Line(bad=3))
     assert "e1b3u1" not in str(caught.value)
 
 
-def test_a_gradient_that_is_not_finite_stops_too(tmp_path: Path) -> None:
+def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
     class Steep(Fit):
         def loss(self, model: nn.Module, batch: Numbers, generator: torch.Generator | None) -> Loss:
             return Loss(sums=(model(batch.x) * 0).sum(1).abs().sqrt(), count=4)
 
     with pytest.raises(PrivasrError, match="e0b0u0"):
-        train(network(), Steep(), Line(), Line(), tmp_path, trainer_config(), ALONE, "f")
+        run(tmp_path, task=Steep())
 
 
-def test_few_checkpoints_are_kept(tmp_path: Path) -> None:
+def test_few_checkpoints_are_kept(tmp_path):
     run(tmp_path, epochs=6, avg=2)
-    assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == [
-        "epoch-5.safetensors",
-        "epoch-6.safetensors",
-        "latest.safetensors",
-    ]
+    names = sorted(path.stem for path in (tmp_path / "checkpoints").iterdir())
+    assert names == ["epoch-5", "epoch-6", "latest"]
 
 
-def test_average_is_the_mean(tmp_path: Path) -> None:
+def test_average_is_the_mean(tmp_path):
     _, chosen = run(tmp_path)
     mean, parts = average(chosen), [load_tensors(path) for path in chosen]
     for name, value in mean.items():
         torch.testing.assert_close(value, (parts[0][name] + parts[1][name]) / 2)
 
 
-def test_learning_rate_rises_then_falls() -> None:
+def test_learning_rate_rises_then_falls():
     config = trainer_config(lr=1.0, warmup_steps=4, final_lr_share=0.2)
     assert [learning_rate(config, step, 0.0) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
     assert learning_rate(config, 10, 0.5) == pytest.approx(0.6)
@@ -212,16 +201,12 @@ def test_learning_rate_rises_then_falls() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("key", "value"),
     [
-        {"epochs": 0},
-        {"lr": 0.0},
-        {"avg": 0},
-        {"average_over": "worst"},
-        {"final_lr_share": 2.0},
-        {"save_every": -1},
+        *(("epochs", 0), ("lr", 0.0), ("avg", 0), ("average_over", "worst")),
+        *(("final_lr_share", 2.0), ("save_every", -1)),
     ],
 )
-def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        trainer_config(**bad)
+def test_bad_numbers_are_named(key, value):
+    with pytest.raises(ValueError, match=key):
+        trainer_config(**{key: value})

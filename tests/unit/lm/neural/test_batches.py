@@ -28,10 +28,8 @@ def test_every_sentence_comes_once(seed: int | None) -> None:
     assert found == sorted(
         (*text.words[a:b].tolist(), 0) for a, b in zip(text.starts, text.starts[1:])
     )
-    assert (
-        sum(int(batch.lengths.sum()) for batch in batches)
-        == Batches(text, max_words=60, seed=1).total_frames
-    )
+    total = Batches(text, max_words=60, seed=1).total_frames
+    assert sum(int(batch.lengths.sum()) for batch in batches) == total
     for batch in batches:
         assert batch.inputs.numel() <= 60
         assert batch.inputs.shape == batch.targets.shape

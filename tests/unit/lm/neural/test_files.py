@@ -26,9 +26,8 @@ def test_what_is_written_is_read(kind: str, tmp_path: Path) -> None:
     read, vocabulary = load_lm(tmp_path)
     assert vocabulary.symbols == tiny(kind)[1].symbols
     assert not read.training
-    torch.testing.assert_close(
-        read.log_probs(random_words(2, 5)), model.log_probs(random_words(2, 5))
-    )
+    words = random_words(2, 5)
+    torch.testing.assert_close(read.log_probs(words), model.log_probs(words))
 
 
 @pytest.mark.parametrize("name", ["model.yaml", "model.safetensors", "words.txt"])
@@ -43,12 +42,10 @@ def test_words_in_another_order(tmp_path: Path) -> None:
     written("lstm", tmp_path)
     lines = (tmp_path / "words.txt").read_text().split()
     lines[4], lines[6] = lines[6], lines[4]
-    (tmp_path / "words.txt").write_text(
-        "".join(f"{a} {b}\n" for a, b in zip(lines[::2], lines[1::2]))
-    )
-    with pytest.raises(
-        DataError, match=r"words.txt: expected the words that the model was trained with"
-    ):
+    swapped = "".join(f"{a} {b}\n" for a, b in zip(lines[::2], lines[1::2]))
+    (tmp_path / "words.txt").write_text(swapped)
+    message = r"words.txt: expected the words that the model was trained with"
+    with pytest.raises(DataError, match=message):
         load_lm(tmp_path)
 
 

@@ -1,6 +1,4 @@
-"""Every network: normalized, causal, the same from states as from whole sentences, ties that are
-ties.
-"""
+"""Every network: normalized, causal, the same from states as from whole sentences."""
 
 from __future__ import annotations
 
@@ -63,12 +61,9 @@ def test_padding_and_company_change_nothing(kind: str) -> None:
     model, _ = tiny(kind)
     words = random_words(3, 6)
     padded = torch.cat([words, torch.zeros(3, 4, dtype=torch.long)], dim=1)
-    torch.testing.assert_close(
-        model.log_probs(padded)[:, :6], model.log_probs(words), atol=1e-5, rtol=0
-    )
-    torch.testing.assert_close(
-        model.log_probs(words[1:2]), model.log_probs(words)[1:2], atol=1e-5, rtol=0
-    )
+    expected = model.log_probs(words)
+    torch.testing.assert_close(model.log_probs(padded)[:, :6], expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(model.log_probs(words[1:2]), expected[1:2], atol=1e-5, rtol=0)
 
 
 @EVERY
@@ -131,9 +126,7 @@ def test_ties_are_ties(kind: str, softmax: str) -> None:
 
 @EVERY
 def test_every_parameter_gets_a_gradient(kind: str, softmax: str, tied: bool) -> None:
-    """Also where no word of a batch is in the last cluster: processes that train together rely on
-    it.
-    """
+    """Also without a word of the last cluster in the batch, as several processes need it."""
     model, _ = tiny(kind, softmax, tied)
     inputs = random_words(2, 4) % 5
     model(inputs, torch.tensor([[2, 3, 1, 0], [4, 5, 2, 0]]), torch.tensor([4, 3])).sum().backward()
@@ -146,9 +139,8 @@ def test_words_are_spelled_alike_however_far_they_are_filled_up() -> None:
     long = Vocabulary((*SYMBOLS, "a", "ab", "abababababab"))
     spec = spec_of(settings("char_lstm"))
     with_short, with_long = new_lm(spec, short, 1), new_lm(spec, long, 1)
-    with_long.load_state_dict({**with_long.state_dict(), **{
-        name: value for name, value in with_short.state_dict().items() if not name.startswith("output")
-    }})  # fmt: skip
+    shared = {n: v for n, v in with_short.state_dict().items() if not n.startswith("output")}
+    with_long.load_state_dict({**with_long.state_dict(), **shared})
     words = torch.arange(4)
     alone = torch.cat([with_short.embed(words[n : n + 1]) for n in range(4)])
     torch.testing.assert_close(with_long.embed(torch.arange(5))[:4], alone, atol=1e-6, rtol=0)

@@ -18,16 +18,12 @@ def test_nodes_and_edges_are_the_distinct_prefixes(seed: int) -> None:
     spelled: list[tuple[int, ...]] = [()]
     for level, (start, end) in enumerate(zip(tree.starts[1:], tree.starts[2:])):
         for node in range(start, end):
-            spelled.append(
-                (*spelled[tree.starts[level] + tree.parents[node]], int(tree.words[node]))
-            )
+            parent = spelled[tree.starts[level] + tree.parents[node]]
+            spelled.append((*parent, int(tree.words[node])))
     whole = [tuple(text.words[a:b].tolist()) for a, b in zip(text.starts, text.starts[1:])]
     assert len(set(spelled)) == len(spelled) == len(tree.words)
     assert set(spelled) == {hyp[:n] for hyp in whole for n in range(len(hyp) + 1)}
-    edges = [
-        (spelled[node], word)
-        for node, word in zip(tree.edge_nodes.tolist(), tree.edge_words.tolist())
-    ]
+    edges = list(zip([spelled[node] for node in tree.edge_nodes], tree.edge_words.tolist()))
     assert len(set(edges)) == len(edges)
     for sequence, hyp in enumerate(whole):
         taken = {edges[edge] for edge in tree.edges[tree.sequences == sequence]}

@@ -32,9 +32,8 @@ def test_both_ways_equal_one_at_a_time(kind: str, softmax: str, tied: bool) -> N
         np.testing.assert_allclose(lm.score_sentences(nbest), wanted, atol=1e-4)
     assert np.concatenate(expected).std() > 1
     by_token = lm.token_log_probs([hyp for nbest in nbests for hyp in nbest])
-    np.testing.assert_allclose(
-        lm.nbest_token_log_probs(nbests, max_numbers=20_000), by_token, atol=1e-4
-    )
+    shared = lm.nbest_token_log_probs(nbests, max_numbers=20_000)
+    np.testing.assert_allclose(shared, by_token, atol=1e-4)
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -42,9 +41,7 @@ def test_both_ways_equal_one_at_a_time(kind: str, softmax: str, tied: bool) -> N
 def test_each_prefix_is_evaluated_once(
     kind: str, together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for all lists; or, where a limit lets each list in alone, once a list, none of them
-    cut.
-    """
+    """Once for all lists, or once a list where a limit admits one list at a time."""
     lm, nbests = scorer(kind), nbest_lists(4, seed=1)
     evaluated = 0
     read = lm.model.read
@@ -56,12 +53,8 @@ def test_each_prefix_is_evaluated_once(
 
     monkeypatch.setattr(lm.model, "read", counted)
     longest = max(len(hyp) + 1 for nbest in nbests for hyp in nbest)
-    limit = (
-        1 << 25
-        if together
-        else 12 * (lm.model.state_size(longest) + (longest + 1) * lm.model.output.dim)
-    )
-    lm.score_with_shared_prefixes(nbests, max_numbers=limit)
+    size = lm.model.state_size(longest) + (longest + 1) * lm.model.output.dim
+    lm.score_with_shared_prefixes(nbests, max_numbers=1 << 25 if together else 12 * size)
     prefixes = [{tuple(hyp[:n]) for hyp in nbest for n in range(len(hyp) + 1)} for nbest in nbests]
     together_or_not = [set().union(*prefixes)] if together else prefixes
     assert evaluated <= sum(map(len, together_or_not))
@@ -126,11 +119,8 @@ def test_scores_of_words_and_ends_are_in_the_order_of_the_text() -> None:
 
 def test_a_symbol_in_a_text_is_no_sentence_end() -> None:
     lm = scorer("lstm")
-    np.testing.assert_allclose(
-        lm.score_with_shared_prefixes([[["</s>", "word3"]]])[0],
-        lm.score_sentences([["other", "word3"]]),
-        atol=1e-5,
-    )
+    [found] = lm.score_with_shared_prefixes([[["</s>", "word3"]]])
+    np.testing.assert_allclose(found, lm.score_sentences([["other", "word3"]]), atol=1e-5)
 
 
 def test_dropout_is_off_and_the_mode_stays() -> None:

@@ -1,6 +1,4 @@
-"""Training: it learns what there is to learn, continues as if never interrupted, says what it
-does.
-"""
+"""Training learns, continues as if never interrupted, and logs."""
 
 from __future__ import annotations
 
@@ -47,12 +45,9 @@ def test_a_small_grammar_is_learned(kind: str, softmax: str, tmp_path: Path) -> 
     logged = [json.loads(line) for line in (tmp_path / "train_log.jsonl").read_text().splitlines()]
     assert len(logged) == epochs
     chosen = min(record["dev_loss"] for record in logged)
-    assert nats == pytest.approx(
-        chosen, abs=1e-5
-    )  # the best epoch's weights; sentence ends are counted in both
-    assert min(record["dev_ppl_with_oov"] for record in logged) == pytest.approx(
-        np.exp(nats), rel=1e-4
-    )
+    assert nats == pytest.approx(chosen, abs=1e-5)  # the best epoch's weights
+    least = min(record["dev_ppl_with_oov"] for record in logged)
+    assert least == pytest.approx(np.exp(nats), rel=1e-4)
     assert list((tmp_path / "tensorboard").iterdir())
 
 
@@ -75,9 +70,8 @@ def test_a_model_is_trained_further(tmp_path: Path) -> None:
 
 
 def test_a_model_of_another_form_or_other_words_is_not_trained_further(tmp_path: Path) -> None:
-    train_lm(
-        TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "first", settings("lstm", "full", True, *QUICK), ALONE
-    )
+    config = settings("lstm", "full", True, *QUICK)
+    train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "first", config, ALONE)
     wider = settings("lstm", "full", True, *QUICK, "network.dim=48")
     other = settings("transformer", "full", True, *QUICK)
     same = settings("lstm", "full", True, *QUICK)
@@ -94,15 +88,8 @@ def test_a_model_of_another_form_or_other_words_is_not_trained_further(tmp_path:
 def test_an_interrupted_training_ends_alike(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = settings(
-        kind,
-        "adaptive",
-        kind != "char_lstm",
-        *QUICK,
-        "network.dropout=0.2",
-        "epochs=3",
-        "save_every=4",
-    )
+    changes = ("network.dropout=0.2", "epochs=3", "save_every=4")
+    config = settings(kind, "adaptive", kind != "char_lstm", *QUICK, *changes)
     train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "whole", config, ALONE)
     steps, loss = 0, LmTask.loss
 
@@ -120,9 +107,8 @@ def test_an_interrupted_training_ends_alike(
             train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "parts", config, ALONE)
     train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "parts", config, ALONE)
     for name in ("model.safetensors", "words.txt", "model.yaml", "train_log.jsonl"):
-        assert (tmp_path / "parts" / name).read_bytes() == (
-            tmp_path / "whole" / name
-        ).read_bytes(), name
+        parts, whole = ((tmp_path / run / name).read_bytes() for run in ("parts", "whole"))
+        assert parts == whole, name
 
 
 @pytest.mark.parametrize(
@@ -148,10 +134,8 @@ def test_unknown_words_are_counted_and_learned(
     with caplog.at_level(logging.INFO):
         train_lm(TRAIN, DEV, words, tmp_path, config, ALONE)
     unknown = sum(sentence.count("verb1") for sentence in TRAIN)
-    assert (
-        f"train: 300 sentences, {sum(map(len, TRAIN))} words, {unknown} of them unknown"
-        in caplog.text
-    )
+    shown = f"train: 300 sentences, {sum(map(len, TRAIN))} words, {unknown} of them unknown"
+    assert shown in caplog.text
     model, vocabulary = load_lm(tmp_path)
     assert "verb1" not in vocabulary.ids
     result = perplexity(NeuralScorer(model, vocabulary), DEV, words)
@@ -163,9 +147,6 @@ def test_unknown_words_are_counted_and_learned(
 def test_processes_and_seed_reach_the_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Training sentences come in an order of their own, shared among processes; one process scores
-    dev.
-    """
     given: list[dict] = []
 
     class Spied(Batches):
@@ -192,9 +173,7 @@ def test_part_of_the_text(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
 def test_symbols_of_a_lang_folder_are_no_words(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A folder made elsewhere numbers them among its words; texts have one that the recognizer
-    wrote.
-    """
+    """A folder made elsewhere numbers symbols among its words; recognized text has some."""
     words = ["<UNK>", "<s>", "</s>", "<eps>", "<unk>", *GRAMMAR_WORDS]
     quick = settings("lstm", "full", True, *QUICK, "epochs=1")
     train_lm(TRAIN, DEV, words, tmp_path / "first", quick, ALONE)

@@ -1,6 +1,4 @@
-"""Training the softmax alone: all else stays bit for bit, and a tied model is untied without a
-change.
-"""
+"""Training the softmax alone: all else stays bit for bit, also of a tied model."""
 
 from __future__ import annotations
 
@@ -70,12 +68,10 @@ def test_only_the_outputs_change(kind: str, softmax: str, tied: bool, tmp_path: 
     # Once more from what came out: the form stays, and so do the weights that stayed.
     further = tune(kind, softmax, tmp_path / "further", tmp_path / "tuned", "epochs=1", "avg=1")
     assert further.keys() == after.keys()
-    assert {n for n in after if not same(after[n], further[n])} == {
-        n for n in after if n[:7] == "output."
-    }
-    assert (tmp_path / "further/model.yaml").read_bytes() == (
-        tmp_path / "tuned/model.yaml"
-    ).read_bytes()
+    changed = {name for name in after if not same(after[name], further[name])}
+    assert changed == {name for name in after if name.startswith("output.")}
+    forms = [(tmp_path / run / "model.yaml").read_bytes() for run in ("further", "tuned")]
+    assert forms[0] == forms[1]
 
 
 @pytest.mark.parametrize(
@@ -106,16 +102,13 @@ def test_also_after_an_interruption(
     total = read_header(tmp_path / "whole/checkpoints/latest.safetensors")["place"]["step"]
     assert steps == 9 + total - 6  # it went on from its last checkpoint
     check_frozen(load_tensors(init / WEIGHTS), parts)
-    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (
-        tmp_path / "whole" / WEIGHTS
-    ).read_bytes()
+    files = [(tmp_path / run / WEIGHTS).read_bytes() for run in ("parts", "whole")]
+    assert files[0] == files[1]
 
 
 @TIED
 def test_untying_changes_no_probability(kind: str, softmax: str, tmp_path: Path) -> None:
-    """Sentences, steps, and after writing and reading; vectors of 12 and cells of 16 have a layer
-    between.
-    """
+    """Of sentences and steps, and after writing and reading."""
     init = begun(kind, softmax, True, tmp_path / "first")
     tied, _ = load_lm(init)
     spec = spec_of(settings(kind, softmax, False))
@@ -125,10 +118,8 @@ def test_untying_changes_no_probability(kind: str, softmax: str, tmp_path: Path)
     for model in (untied.eval(), load_lm(tmp_path / "untied")[0]):
         for words in (random_words(5, 9), random_words(1, 1), random_words(40, 3)):
             assert same(model.log_probs(words).detach(), tied.log_probs(words).detach())
-        steps = [
-            m.step(torch.tensor([3, 20, 9]), m.initial_state(3))[0].detach() for m in (model, tied)
-        ]
-        assert same(*steps)
+        words = torch.tensor([3, 20, 9])
+        assert same(*(m.step(words, m.initial_state(3))[0].detach() for m in (model, tied)))
     # And they are two sets of weights: what is predicted no longer changes what is read.
     every = torch.arange(24)
     before = untied.embed(every).detach().clone()
@@ -149,9 +140,8 @@ def test_an_untied_model_is_trained_as_a_whole(kind: str, softmax: str, tmp_path
     before, after = load_tensors(init / WEIGHTS), load_tensors(tmp_path / "untied" / WEIGHTS)
     assert [name for name in before if same(before[name], after[name])] == []
     copies = [name for name in after if name.startswith("vectors.")]
-    assert copies and not any(
-        same(after[n], after[n.replace("vectors.", "output.")]) for n in copies
-    )
+    outputs = [name.replace("vectors.", "output.") for name in copies]
+    assert copies and not any(same(after[a], after[b]) for a, b in zip(copies, outputs))
 
 
 def test_nothing_is_derived_below_the_outputs(
@@ -190,18 +180,14 @@ def test_a_folder_from_before_says_nothing_of_untying(tmp_path: Path) -> None:
     text = (folder / "model.yaml").read_text()
     assert "untied: false\n" in text
     write_text(folder / "model.yaml", text.replace("untied: false\n", ""))
-    words = random_words(2, 5)
-    assert same(
-        load_lm(folder)[0].log_probs(words).detach(),
-        tiny("lstm", "adaptive", True)[0].log_probs(words).detach(),
-    )
+    models = load_lm(folder)[0], tiny("lstm", "adaptive", True)[0]
+    assert same(*(model.log_probs(random_words(2, 5)).detach() for model in models))
 
 
 @pytest.mark.parametrize("kind", ["lstm", "transformer"])
 def test_what_cannot_be_trained(kind: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"trained=output needs output.tied=false.*set it, and a tied model"
-    ):
+    message = r"trained=output needs output.tied=false.*set it, and a tied model"
+    with pytest.raises(ConfigError, match=message):
         settings(kind, "full", True, "trained=output")
     with pytest.raises(ConfigError, match="trained must be one of all, output"):
         settings(kind, "full", False, "trained=softmax")

@@ -23,9 +23,8 @@ def test_order_is_by_count_then_by_the_words_own() -> None:
 
 
 def test_symbols_are_no_words() -> None:
-    found = order_by_count(
-        ["<unk>", "a", "<s>", "a", "#0", "<UNK>", "<eps>"], [["<unk>", "</s>", "a"]]
-    )
+    words = ["<unk>", "a", "<s>", "a", "#0", "<UNK>", "<eps>"]
+    found = order_by_count(words, [["<unk>", "</s>", "a"]])
     assert found.symbols == ("</s>", "<unk>", "a")
     assert found.encode([["</s>", "<s>", "<unk>", "a"]]).words.tolist() == [1, 1, 1, 2]
 

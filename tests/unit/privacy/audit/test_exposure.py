@@ -47,9 +47,8 @@ def test_a_model_that_tells_nothing_apart_has_no_exposure() -> None:
 
 
 def test_exposure_by_hand() -> None:
-    np.testing.assert_allclose(
-        exposure([1, 2, 50], space=100), [math.log2(100), math.log2(50), 1.0], rtol=1e-14
-    )
+    expected = [math.log2(100), math.log2(50), 1.0]
+    np.testing.assert_allclose(exposure([1, 2, 50], space=100), expected, rtol=1e-14)
 
 
 def test_one_run_by_hand() -> None:

@@ -22,9 +22,7 @@ CANARIES, DELTA, CONFIDENCE = 2000, 1e-6, 0.999
 
 
 def _audit(sigma: float, *, clip: float = 1.0) -> AuditBound:
-    """One release of the sum of the included canaries, each a direction of its own, of norm 8
-    unclipped.
-    """
+    """One release of the sum of canaries, each a direction of its own, of norm 8 unclipped."""
     rng = np.random.default_rng(11)
     coins = rng.random(CANARIES) < 0.5
     release = coins * min(8.0, clip) + sigma * rng.normal(size=CANARIES)
@@ -38,11 +36,10 @@ def test_sound_broken_and_without_noise() -> None:
     # At the claim 9 of 10 guesses would be right; the canaries give away about 7 of 10.
     assert 0.2 < sound.epsilon_lower < claim / 2
     assert noise_free.epsilon_lower == noise_free.largest_possible > claim
+    claims = {"claimed_epsilon": claim, "claimed_delta": DELTA}
     for broken in (_audit(0.2), _audit(2.0, clip=math.inf)):
         assert broken.epsilon_lower > claim
-        verdict = judge(
-            sound, broken=broken, noise_free=noise_free, claimed_epsilon=claim, claimed_delta=DELTA
-        )
+        verdict = judge(sound, broken=broken, noise_free=noise_free, **claims)
         assert verdict is Verdict.STANDS_UNDER
 
 
@@ -56,12 +53,10 @@ def test_a_perfect_attack_on_pure_privacy_by_hand() -> None:
 
 
 def test_the_bound_rises_with_right_guesses_and_falls_with_confidence_delta_and_canaries() -> None:
-    def bound(
-        correct: int = 80, canaries: int = 500, delta: float = 1e-4, confidence: float = 0.95
-    ) -> float:
-        return bound_from_correct(
-            correct, guesses=100, canaries=canaries, delta=delta, confidence=confidence
-        ).epsilon_lower
+    usual = {"correct": 80, "guesses": 100, "canaries": 500, "delta": 1e-4, "confidence": 0.95}
+
+    def bound(**changed: float) -> float:
+        return bound_from_correct(**usual | changed).epsilon_lower  # type: ignore[arg-type]
 
     rising = [bound(correct=v) for v in range(0, 101, 5)]
     assert rising == sorted(rising)
@@ -85,18 +80,15 @@ def test_a_perfect_attack_with_delta_by_hand() -> None:
 
 def test_chances_too_small_for_floats() -> None:
     # 2^-5000 and less: what is left is the chance that delta gives all guesses away.
-    assert p_value(5000, guesses=5000, canaries=10_000, epsilon=0.0, delta=1e-6) == pytest.approx(
-        2e-6
-    )
+    tiny = p_value(5000, guesses=5000, canaries=10_000, epsilon=0.0, delta=1e-6)
+    assert tiny == pytest.approx(2e-6)
     assert p_value(5000, guesses=5000, canaries=5000, epsilon=0.0, delta=0.0) == 0
     # One right guess of 5000 is less than anybody would get.
     assert p_value(1, guesses=5000, canaries=5000, epsilon=3.0, delta=1e-6) == 1
     # The two forms meet where the floats end.
     first_zero = next(v for v in range(2000, 4000) if binom.pmf(v, 4000, 0.5) == 0)
-    near, beyond = (
-        p_value(first_zero + step, guesses=4000, canaries=4000, epsilon=0.0, delta=1e-3)
-        for step in (-10, 1)
-    )
+    given = {"guesses": 4000, "canaries": 4000, "epsilon": 0.0, "delta": 1e-3}
+    near, beyond = (p_value(first_zero + step, **given) for step in (-10, 1))
     assert 0.98 < beyond / near < 1
 
 
@@ -107,30 +99,25 @@ def test_a_large_delta_shows_nothing_and_could_show_nothing() -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 1e-3, 0.01, 0.1])
 def test_the_p_value_rises_with_epsilon_and_falls_with_right_guesses(delta: float) -> None:
-    epsilons = np.linspace(0, 6, 61)
+    given = {"guesses": 100, "canaries": 200, "delta": delta}
     for correct in (60, 75, 99):
-        values = [
-            p_value(correct, guesses=100, canaries=200, epsilon=e, delta=delta) for e in epsilons
-        ]
+        values = [p_value(correct, epsilon=e, **given) for e in np.linspace(0, 6, 61)]
         assert (np.diff(values) >= -1e-15).all()
-    by_correct = [
-        p_value(v, guesses=100, canaries=200, epsilon=1.0, delta=delta) for v in range(101)
-    ]
+    by_correct = [p_value(v, epsilon=1.0, **given) for v in range(101)]
     assert (np.diff(by_correct) <= 1e-15).all()
     assert by_correct[0] == 1
 
 
-def test_guesses_take_the_ends_of_the_scores() -> None:
-    scores = np.array([0.0, np.inf, -np.inf, 5.0, -5.0])
-    np.testing.assert_array_equal(
-        guesses_from_scores(scores, guess_in=2, guess_out=2), [0, 1, -1, 1, -1]
-    )
-    np.testing.assert_array_equal(
-        guesses_from_scores(scores, guess_in=0, guess_out=1), [0, 0, -1, 0, 0]
-    )
-    np.testing.assert_array_equal(
-        guesses_from_scores(scores, guess_in=5, guess_out=0), [1, 1, 1, 1, 1]
-    )
+@pytest.mark.parametrize(
+    ("guess_in", "guess_out", "expected"),
+    [(2, 2, [0, 1, -1, 1, -1]), (0, 1, [0, 0, -1, 0, 0]), (5, 0, [1, 1, 1, 1, 1])],
+)
+def test_guesses_take_the_ends_of_the_scores(
+    guess_in: int, guess_out: int, expected: list[int]
+) -> None:
+    scores = [0.0, np.inf, -np.inf, 5.0, -5.0]
+    found = guesses_from_scores(scores, guess_in=guess_in, guess_out=guess_out)
+    assert found.tolist() == expected
 
 
 def test_right_guesses_of_both_kinds_are_counted() -> None:
@@ -141,9 +128,8 @@ def test_right_guesses_of_both_kinds_are_counted() -> None:
 
 
 def test_coins_follow_their_stream_alone() -> None:
-    drawn = [
-        inclusion_coins(noise_stream(bytes(32), "audit", n), canaries=100_003) for n in (1, 1, 2)
-    ]
+    streams = (noise_stream(bytes(32), "audit", n) for n in (1, 1, 2))
+    drawn = [inclusion_coins(stream, canaries=100_003) for stream in streams]
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert drawn[0].shape == (100_003,)
     # Standard deviation 158 for each count; the streams of two names are independent.

@@ -34,9 +34,8 @@ def test_sound_broken_and_without_noise() -> None:
 def test_the_threshold_is_not_chosen_where_it_is_judged() -> None:
     # The halves disagree: what separates the first half perfectly says nothing on the second.
     first = np.arange(100.0)
-    found = split_bound(
-        np.concatenate([100 + first, first]), np.tile(first, 2), delta=0.0, confidence=0.95
-    )
+    runs = np.concatenate([100 + first, first]), np.tile(first, 2)
+    found = split_bound(*runs, delta=0.0, confidence=0.95)
     assert found.epsilon_lower == 0
     assert found.trials == 200
 
@@ -45,9 +44,8 @@ def test_no_half_is_used_twice() -> None:
     # In the first half the kinds lie apart; in the second, one kind has moved over.
     low, high = np.arange(100.0), 1000 + np.arange(100.0)
     for with_unit, without in (((high, low), (low, low)), ((high, high), (low, high))):
-        found = split_bound(
-            np.concatenate(with_unit), np.concatenate(without), delta=0.0, confidence=0.95
-        )
+        runs = np.concatenate(with_unit), np.concatenate(without)
+        found = split_bound(*runs, delta=0.0, confidence=0.95)
         assert found.epsilon_lower == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from dp_accounting.rdp import compute_epsilon
 
 from privasr_k2.errors import PrivacyError
-from privasr_k2.privacy.pate.best_order import NotForRelease, smallest_epsilon
+from privasr_k2.privacy.pate.best_order import smallest_epsilon
 
 
 def gaussian(sigma: float, order: float) -> float:
@@ -64,7 +64,3 @@ def test_bad_orders_are_refused(orders: list[float]) -> None:
 def test_bad_deltas_are_refused(delta: float) -> None:
     with pytest.raises(PrivacyError, match="delta"):
         smallest_epsilon(lambda order: order, delta=delta, orders=None)
-
-
-def test_the_result_says_that_it_is_not_for_release() -> None:
-    assert repr(NotForRelease(1.0, 1e-5, 2.0, 0.5)).startswith("NotForRelease(epsilon=1.0,")

@@ -81,10 +81,8 @@ def test_votes_never_cost_more_than_the_worst_votes(seed: int, sigma: float) -> 
 def test_confident_answers_cost_all_checks_and_the_dearest_answers() -> None:
     order = 6.0
     found = confident_gnmax_epsilon(VOTES, **CONFIDENT, orders=[order])
-    checks = theorem6(
-        threshold_log_q(VOTES.max(axis=1), threshold=60.0, sigma=20.0, discrete=False),
-        sigma=20.0 * 2**0.5,
-    )
+    log_q = threshold_log_q(VOTES.max(axis=1), threshold=60.0, sigma=20.0, discrete=False)
+    checks = theorem6(log_q, sigma=20.0 * 2**0.5)
     answers = theorem6(gnmax_log_q(VOTES, sigma=10.0, discrete=False), sigma=10.0).rdp(order)
     assert found.rdp == pytest.approx(checks.rdp(order).sum() + np.sort(answers)[-30:].sum())
     assert found.rdp < 30 * order / 100 + 80 * order / (2 * 400)
@@ -143,12 +141,8 @@ def test_it_cannot_be_taken_for_a_guarantee() -> None:
     with pytest.raises(TypeError):
         float(found)  # type: ignore[arg-type]
     with pytest.raises(PrivacyError, match="NotForRelease"):
-        noise_for(
-            lambda sigma: gnmax_epsilon(VOTES, sigma=sigma, discrete=True, delta=1e-6),
-            epsilon=1.0,
-            delta=1e-6,
-            relation=Relation.ADD_OR_REMOVE_ONE,
-        )
+        target = {"epsilon": 1.0, "delta": 1e-6, "relation": Relation.ADD_OR_REMOVE_ONE}
+        noise_for(lambda s: gnmax_epsilon(VOTES, sigma=s, discrete=True, delta=1e-6), **target)
 
 
 @pytest.mark.parametrize(

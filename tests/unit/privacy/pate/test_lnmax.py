@@ -108,10 +108,9 @@ def test_the_epsilon_of_votes_is_the_sum_over_queries_at_the_best_order() -> Non
 
 
 def test_no_noise_always_wins_where_votes_are_looked_at() -> None:
-    found = [
-        lnmax_epsilon([[100, 0]] * 1000, scale=scale, discrete=False, delta=1e-5).epsilon
-        for scale in (10.0, 5.0, 2.0, 1.0)
-    ]
+    votes, scales = [[100, 0]] * 1000, (10.0, 5.0, 2.0, 1.0)
+    costs = (lnmax_epsilon(votes, scale=s, discrete=False, delta=1e-5) for s in scales)
+    found = [cost.epsilon for cost in costs]
     assert found == sorted(found, reverse=True) and found[-1] == 0 and found[0] > 0.5
 
 
@@ -140,7 +139,6 @@ def test_other_bad_input_is_refused() -> None:
 
 
 def test_discrete_noise_has_costs_of_its_own() -> None:
-    epsilons = [
-        lnmax_epsilon(VOTES, scale=10.0, discrete=d, delta=1e-6).epsilon for d in (True, False)
-    ]
-    assert epsilons[0] != epsilons[1] and epsilons[0] == pytest.approx(epsilons[1], rel=0.1)
+    both = (lnmax_epsilon(VOTES, scale=10.0, discrete=d, delta=1e-6) for d in (True, False))
+    one, other = (found.epsilon for found in both)
+    assert one != other and one == pytest.approx(other, rel=0.1)

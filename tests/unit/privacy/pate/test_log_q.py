@@ -115,19 +115,14 @@ def test_bad_noise_is_refused(noise: float) -> None:
 
 
 def test_discrete_noise_is_as_continuous_noise_where_it_is_wide() -> None:
-    # A gap that is closed exactly is half lost with continuous noise: it lies half a vote further
-    # out.
+    # A gap that is closed exactly is half lost with continuous noise: half a vote further out.
     for gap in (0, 3, 40):
-        wide = gnmax_log_q([[gap + 40, 40]], sigma=100.0, discrete=True)[0]
-        around = [
-            gnmax_log_q([[g + 40, 40]], sigma=100.0, discrete=False)[0]
-            for g in (gap, max(gap - 1, 0))
-        ]
-        assert wide == pytest.approx(sum(around) / 2, abs=1e-2)
-        wide = lnmax_log_q([[gap + 40, 40]], scale=100.0, discrete=True)[0]
-        assert wide == pytest.approx(
-            lnmax_log_q([[gap + 40, 40]], scale=100.0, discrete=False)[0], abs=1e-2
-        )
+        votes, fewer = [gap + 40, 40], [max(gap - 1, 0) + 40, 40]
+        [wide] = gnmax_log_q([votes], sigma=100.0, discrete=True)
+        around = gnmax_log_q([votes, fewer], sigma=100.0, discrete=False)
+        assert wide == pytest.approx(around.mean(), abs=1e-2)
+        wide, narrow = (lnmax_log_q([votes], scale=100.0, discrete=d)[0] for d in (True, False))
+        assert wide == pytest.approx(narrow, abs=1e-2)
 
 
 def test_a_discrete_check_knows_only_whole_thresholds() -> None:
