@@ -20,6 +20,7 @@ from privasr_k2 import config
 from privasr_k2.errors import ConfigError, PrivasrError
 
 if TYPE_CHECKING:
+    from privasr_k2.privacy.people import People
     from privasr_k2.privacy.release import Release
     from privasr_k2.privacy.spending import Spending
 
@@ -63,6 +64,8 @@ def parser(doc: str | None, **flags: str) -> argparse.ArgumentParser:
     parser.add_argument("--log-level", default="INFO", choices=levels)
     parser.add_argument("--num-jobs", type=_positive, default=1, metavar="N", help=jobs)
     add_flags(parser, **flags)
+    if "max_epsilon" in flags:  # the verb makes a release
+        add_flags(parser, ledger_copy="[DIR] second copy of the ledger (default: WORK_DIR.ledger)")
     return parser
 
 
@@ -133,9 +136,9 @@ def parse(
 
 
 def begin_release(
-    args: argparse.Namespace, spending: Spending, fingerprint: str
+    args: argparse.Namespace, spending: Spending, fingerprint: str, people: People | None = None
 ) -> AbstractContextManager[Release]:
-    """:func:`privasr_k2.privacy.release.begin` by --ledger, --out-privacy and --max-epsilon."""
+    """:func:`privasr_k2.privacy.release.begin` by the flags that every release has."""
     from privasr_k2.privacy import release
 
     return release.begin(
@@ -144,6 +147,8 @@ def begin_release(
         spending=spending,
         fingerprint=fingerprint,
         max_epsilon=args.max_epsilon,
+        people=people,
+        second=args.ledger_copy,
     )
 
 

@@ -55,12 +55,14 @@ def begin_release(
     if not config.claims:
         yield None
         return
+    spending, fingerprint = spending_of(config, setting, **who), fingerprint_of(config, inputs)
     with begin(
         args.ledger,
         beside=args.out_privacy,
-        spending=spending_of(config, setting, **who),
-        fingerprint=fingerprint_of(config, inputs),
+        spending=spending,
+        fingerprint=fingerprint,
         max_epsilon=args.max_epsilon,
+        second=args.ledger_copy,
     ) as release:
         yield release
 

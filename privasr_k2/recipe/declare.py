@@ -44,6 +44,7 @@ class RunOptions:
     cmd: str = option("", "launcher of all stages: local, 'torchrun OPTIONS' or 'slurm OPTIONS'")
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
     ledger: Path | None = path_option("privacy ledger (default: WORK_DIR/privacy/ledger.json)")
+    ledger_copy: Path | None = path_option("its second copy (default: WORK_DIR.ledger)")
     max_epsilon: Positive | None = option(None, "refuse releases that bring the ledger above it")
 
 
@@ -181,6 +182,8 @@ class Recipe:
             words += ["--ledger", str(self.run.ledger or "privacy/ledger.json")]
         if spends and self.run.max_epsilon:
             words += ["--max-epsilon", f"{self.run.max_epsilon:g}"]
+        if spends and self.run.ledger_copy:
+            words += ["--ledger-copy", str(self.run.ledger_copy)]
         settings = [f"{key}={_yaml(value)}" for key, value in values.items() if value is not None]
         if settings:
             words += ["--set", *settings]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from privasr_k2.errors import ConfigError
 
-NEUTRAL = ("--device", "--num-jobs", "--log-level", "--ledger", "--max-epsilon")
+NEUTRAL = ("--device", "--num-jobs", "--log-level", "--ledger", "--ledger-copy", "--max-epsilon")
 """Flags that change no result, so that no fingerprint holds them.
 
 A raised ``--max-epsilon`` must not make a release anew, which would spend again.
