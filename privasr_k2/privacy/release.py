@@ -38,7 +38,7 @@ from privasr_k2.privacy.ledger import SCHEME, Entry, Ledger, copies_agree, locke
 from privasr_k2.privacy.people import People, PeopleFile, digests_of, hash_of
 from privasr_k2.privacy.safekeeping import Copies, lost
 from privasr_k2.privacy.spending import Spending, shown
-from privasr_k2.privacy.totals import Spent, totals
+from privasr_k2.privacy.totals import Spent, spent_in, totals
 from privasr_k2.randomness import NoiseStream, noise_stream
 from privasr_k2.recipe.fingerprint import HashCache
 
@@ -222,7 +222,7 @@ def _check_budget(
 ) -> None:
     if max_epsilon is None:
         return
-    before = [_spent(ledger, entry) for entry in entered]
+    before = [spent_in(ledger, entry) for entry in entered]
     for total in totals(new, before, delta=new.spending.delta):
         if total.epsilon.value <= max_epsilon:
             continue
@@ -236,13 +236,6 @@ def _check_budget(
             else "some release about these people has no bound for a person (unprotected text, or"
             " units of an unknown number): leave it out, or set no limit",
         )
-
-
-def _spent(ledger: Path, entry: Entry) -> Spent:
-    people = None
-    if entry.people is not None:
-        people = PeopleFile(ledger, entry.release).read(entry.people)
-    return Spent(entry.spending, people)
 
 
 def fingerprint_of(config: object, inputs: Sequence[Path]) -> str:

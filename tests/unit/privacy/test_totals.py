@@ -10,7 +10,14 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.groups import for_group
 from privasr_k2.privacy.spending import Spending
-from privasr_k2.privacy.totals import PERSON, Spent, Total, totals
+from privasr_k2.privacy.totals import (
+    PERSON,
+    Spent,
+    Total,
+    ledger_totals,
+    recomputed,
+    totals,
+)
 
 ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 NOISE = events.gaussian(2.0)
@@ -123,3 +130,38 @@ def test_both_relations_together() -> None:
 def test_unprotected_text_is_infinite_for_all() -> None:
     found = by_level(spent("user"), spent("user", event=events.unprotected()))
     assert math.isinf(found[PERSON].epsilon.value)
+
+
+def by_group(*entered: Spent) -> list[tuple[str, int, float]]:
+    found = ledger_totals(entered)
+    assert all(recomputed(total) == total.epsilon.value for total in found)
+    return [(total.level, total.releases, total.epsilon.value) for total in found]
+
+
+def test_a_ledger_has_a_total_for_each_group_of_people() -> None:
+    entered = [spent("user", "ab"), spent("user", "c"), spent("user", "bd", data="other")]
+    two, one = epsilon(NOISE, NOISE), epsilon(NOISE)
+    expected = [(PERSON, 2, two), ("user", 2, two), (PERSON, 1, one), ("user", 1, one)]
+    assert by_group(*entered) == expected
+    # A release of unknown people, by the name of its data, is about all of them.
+    assert [group[1] for group in by_group(*entered, spent("user", None))] == [3, 3]
+
+
+def test_the_worst_person_of_a_ledger_counts() -> None:
+    strong = spent("user", "b", event=events.gaussian(0.5))
+    found = by_group(spent("user", "ab"), spent("user", "a"), strong)
+    assert found[0] == (PERSON, 2, epsilon(NOISE, events.gaussian(0.5)))
+
+
+def test_names_have_a_total_of_their_own() -> None:
+    replaced = events.randomized_response(0.9, 50)
+    names = spent("mention", event=replaced, relation=REPLACE, person_units=1)
+    levels = [(level, count) for level, count, _ in by_group(names, spent("user"))]
+    assert levels == [(PERSON, 1), ("user", 1), ("mention", 2)]
+
+
+def test_the_delta_of_totals_is_the_smallest_planned() -> None:
+    [person, _] = ledger_totals([spent("user"), spent("user")])
+    assert person.epsilon.delta == DELTA
+    [person, _] = ledger_totals([spent("user")], delta=1e-3)
+    assert person.epsilon == account(NOISE, ADD, 1e-3)
