@@ -36,8 +36,8 @@ from privasr_k2.privacy.ledger import (
 )
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
 from privasr_k2.privacy.safekeeping import Copies, declare, restore
-from privasr_k2.privacy.spending import Guarantee, guarantees_for
-from privasr_k2.privacy.totals import Spent, Total, are_related, ledger_totals, spent_in
+from privasr_k2.privacy.spending import Guarantee, guarantees_for, shown
+from privasr_k2.privacy.totals import Spent, are_related, ledger_totals, spent_of
 from privasr_k2.report.tables import plain_table
 
 _MAX_SECONDS = 60.0
@@ -125,7 +125,7 @@ def _show(args: argparse.Namespace) -> None:
     own = {entry.release for entry in (book if origin is None else releases)}
     concerned = [s for s in spent.values()
                  if any(are_related(s, spent[release]) for release in own)]  # fmt: skip
-    totals = ledger_totals(concerned, delta=args.delta)
+    totals = [*_total_lines(concerned, args.delta)]
     data = {spent[release].spending.data for release in own}
     held = guarantees_for(data, (entry.spending for entry in book), delta=args.delta)
     print("\n".join([*notes, *_lines(totals, declared, held, origin)]))
@@ -159,11 +159,22 @@ def _with_people(path: Path, book: Sequence[Entry], notes: list[str]) -> dict[st
         if any(entry.people is not None for entry in book):
             notes.append(f"{path}: the people behind releases are not known; names of data relate.")
         return {entry.release: Spent(entry.spending, None) for entry in book}
-    return {entry.release: spent_in(path, entry) for entry in book}
+    names = (entry.release for entry in book)
+    return dict(zip(names, spent_of(path, book), strict=True))
+
+
+def _total_lines(spent: Sequence[Spent], delta: float | None) -> Iterator[str]:
+    for related in ledger_totals(spent, delta):
+        for total in related.totals:
+            many = "1 release" if total.releases == 1 else f"{total.releases} releases"
+            names = "the names of " if related.names_alone else ""
+            of = f"{names}each {total.level} of {', '.join(related.data)}"
+            epsilon = f"epsilon {shown(total.epsilon.value)} at delta {total.epsilon.delta:g}"
+            yield f"  {of}: {epsilon} ({total.relation.value}), {many} together"
 
 
 def _lines(
-    totals: Sequence[Total],
+    totals: Sequence[str],
     declared: Sequence[Declaration],
     held: Sequence[Guarantee],
     origin: Lineage | None,
@@ -177,7 +188,7 @@ def _lines(
         )
     if totals:
         yield "All releases about the same people:"
-        yield from (f"  {total.line()}" for total in totals)
+        yield from totals
     for declaration in declared:
         names = ", ".join(declaration.releases) or "none known by name"
         yield f"Declared lost {declaration.time}, NOT counted: {names} ({declaration.reason})"

@@ -12,7 +12,7 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.spending import WHOLE, guarantees, shown
-from privasr_k2.privacy.totals import Total, recomputed
+from privasr_k2.privacy.totals import LedgerTotal, recomputed
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _INFINITE = "infinite"
@@ -38,6 +38,7 @@ def guarantee_records(entries: Iterable[Entry]) -> list[dict[str, Any]]:
             "epsilon": _value(found.epsilon.value),
             "person_units": 1 if found.unit in WHOLE else found.person_units,
             "person_epsilon": _value(found.person.value),
+            "names_alone": found.names_alone,
             "accountant": _accountant(found.epsilon),
             "sampling": list(found.sampling),
             "released": list(found.released),
@@ -48,22 +49,23 @@ def guarantee_records(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     ]
 
 
-def total_records(totals: Iterable[Total]) -> list[dict[str, Any]]:
+def total_records(found: Iterable[LedgerTotal]) -> list[dict[str, Any]]:
     """Totals over all releases about the same people, with the events that they are made of."""
     return [
         {
-            "level": total.level,
+            "of": f"names of a {total.level}" if related.names_alone else total.level,
             "neighbours": total.relation.value,
             "delta": total.epsilon.delta,
             "epsilon": _value(total.epsilon.value),
             "releases": total.releases,
-            "data": list(total.data),
+            "data": list(related.data),
             "costs": [
                 {"neighbours": relation.value, "event": events.to_json(event)}
                 for relation, event in total.costs
             ],
         }
-        for total in totals
+        for related in found
+        for total in related.totals
     ]
 
 
@@ -80,10 +82,8 @@ def check_records(card: Mapping[str, Any], entries: Sequence[Entry], place: Path
             (Relation(cost["neighbours"]), events.from_json(cost["event"], at))
             for cost in record["costs"]
         )
-        relation, level = Relation(record["neighbours"]), record["level"]
-        known = Epsilon(record["delta"], math.nan, math.nan, None)
-        total = Total(level, relation, known, len(costs), tuple(record["data"]), costs)
-        _same(_value(recomputed(total)), record["epsilon"], f"{at}.epsilon")
+        epsilon = _value(recomputed(costs, record["delta"]))
+        _same(epsilon, record["epsilon"], f"{at}.epsilon")
         _same(len(costs), record["releases"], f"{at}.releases")
 
 

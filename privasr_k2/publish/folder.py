@@ -17,7 +17,7 @@ from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Declaration, Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
 from privasr_k2.privacy.safekeeping import Copies, lost
-from privasr_k2.privacy.totals import are_related, ledger_totals, spent_in
+from privasr_k2.privacy.totals import are_related, ledger_totals, spent_of
 from privasr_k2.publish.card import (
     PUBLIC_FACTS,
     bounds_of,
@@ -163,7 +163,7 @@ def _card(
         if record["epsilon"] == "infinite":
             found = f"an infinite epsilon for each {record['unit']} of {record['data']}"
             raise PrivacyError(source.path, "a guarantee", found, "publish a protected release")
-    spent = {entry.release: spent_in(ledger, entry) for entry in book}
+    spent = dict(zip((entry.release for entry in book), spent_of(ledger, book), strict=True))
     own = [spent[entry.release] for entry in source.entries]
     concerned = [s for s in spent.values() if any(are_related(s, of) for of in own)]
     sentences = [sentence for record in promised for sentence in record["does_not_cover"]]

@@ -19,6 +19,7 @@ from privasr_k2.publish.folder import publish
 from tests.support.made_spending import COUNTS
 from tests.support.published import Work, model
 
+REPLACE = Relation.REPLACE_ONE
 ALWAYS = {"README.md", "privacy.json", "published.json"}
 
 
@@ -130,6 +131,23 @@ def test_an_unprotected_release_is_refused(work: Work, tmp_path: Path) -> None:
     refused(work.path / "exp/bare", tmp_path / "out", "infinite epsilon")
 
 
+def test_of_sanitized_text_names_alone_are_covered(tmp_path: Path) -> None:
+    work, out = Work.new(tmp_path / "work"), tmp_path / "out"
+    replaced = events.randomized_response(0.9, 50)
+    spending = dataclasses.replace(COUNTS, unit="mention", event=replaced, relation=REPLACE)
+    files = {f"exp/t/{name}.gz": "x" for name in ("sanitized.jsonl", "text.txt", "class_text.txt")}
+    work.write(files)
+    work.enter("exp/t_privacy.json", spending)
+    flags = "--in-private-text t --out-dir exp/t --out-privacy exp/t_privacy.json"
+    work.stamp(f"sanitize_text {flags}", "exp/t")
+    publish(work.path / "exp/t", out)
+    card = read_json(out / "published.json")["card"]
+    assert card["guarantees"][0]["names_alone"]
+    assert [total["of"] for total in card["totals"]] == ["names of a person", "names of a mention"]
+    assert "all names of a person" in (out / "README.md").read_text()
+    check_published(out)
+
+
 def test_an_existing_folder_is_refused(work: Work, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -153,7 +171,7 @@ def test_totals_are_of_all_releases_about_the_same_people(work: Work, tmp_path: 
     work.enter("exp/three_privacy.json", COUNTS, People(frozenset({"carl"}), 1))
     publish(work.path / "exp/m", tmp_path / "out")
     card = read_json(tmp_path / "out/published.json")["card"]
-    assert [(t["level"], t["releases"]) for t in card["totals"]] == [("person", 2), ("user", 2)]
+    assert [(t["of"], t["releases"]) for t in card["totals"]] == [("person", 2), ("user", 2)]
     both = account(events.repeated(events.pure(1.0), 2), Relation.ADD_OR_REMOVE_ONE, 1e-5)
     assert card["totals"][0]["epsilon"] == pytest.approx(both.value)
     assert card["guarantees"][0]["epsilon"] == pytest.approx(1.0, rel=1e-4)
