@@ -25,7 +25,8 @@ _NO_VERBS = ("__init__", "cli")
 #: Subcommands that are verbs, with the verb behind each.
 PEOPLE = {
     **{name: name for name in ("report", "compare", "doctor", "transcribe", "export")},
-    **{"plan": "privacy_plan", "privacy": "privacy_report", "import": "import_external"},
+    **{"plan": "privacy_plan", "ledger": "ledger", "publish": "publish"},
+    **{"privacy": "ledger", "import": "import_external"},
 }
 #: All that follows a verb is the verb's own, ``--help`` too.
 _PASS_ON = {"ignore_unknown_options": True, "help_option_names": []}

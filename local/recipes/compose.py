@@ -68,9 +68,9 @@ def stages(r: Recipe, o: Options) -> None:
                           method="classlm", protects="names in text of train",
                           compare_with=[one_pass])
     federated = r.system("federated", label="trained on devices", method="fedlm",
-                         protects="clients of adapt", compare_with=[pretrained, one_pass])
+                         protects="each {unit} of adapt", compare_with=[pretrained, one_pass])
     personalized = r.system("personalized", label="personalized", method="fmp",
-                            protects="users of test",
+                            protects="each {unit} of test",
                             compare_with=[pretrained, one_pass], headline=True)
     for system, privacy in ((one_pass, s.privacy), (pretrained, s.privacy),
                             (federated, federated_privacy)):

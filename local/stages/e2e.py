@@ -108,7 +108,7 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
                                out_dir=f"data/public/feats_{feature}", config="features",
                                num_jobs=True,
                                set={"kind": feature, "speed_perturb": d.speed_perturb})
-    sides = r.stage(2, "split speakers", "split_speech", config="split_speech", in_feats=data.feats,
+    sides = r.stage(2, "split speakers", "split_corpus", config="split_speech", in_feats=data.feats,
                     in_public_train=public_feats, out_dir=f"data/sides_{d.feature}")
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
                  in_public_manifests=f"{sides}/public")

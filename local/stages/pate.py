@@ -169,7 +169,8 @@ class Releases:
         elif claims:
             settings |= self._limits(number, by)
         shown_epsilon = f"epsilon {shown(epsilon)}"
-        shown_epsilon += f" as published ({published})" if published else ""
+        if published:
+            shown_epsilon = f"called epsilon {shown(epsilon)} by eq. 4 ({published})"
         system = r.system(
             f"{model}/{name}",
             label=label or f"{mechanism(by).label}, {number} teachers, {shown_epsilon}",

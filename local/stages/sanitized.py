@@ -136,7 +136,7 @@ def tagged_parts(
                        in_definition=r.corpus.definition, set={"taggers": taggers})
 
     def split(title: str, manifests: str, text: str, out: str) -> str:
-        return r.stage(4, title, "split_text", config="split_text", in_manifests=manifests,
+        return r.stage(4, title, "split_corpus", config="split_text", in_manifests=manifests,
                        in_text=text, in_spoken=spoken, out_dir=out, set={"sizes": list(percents)})
 
     if o.taggers:

@@ -1,19 +1,24 @@
 r"""Print what a setting costs before training, or which noise or how many rounds a target allows.
 
-    privasr plan --unit speaker --units 74 --rate 0.1 --rounds 100 --noise 1.0 --delta 1e-5
-    privasr plan --unit speaker --units 74 --rate 0.1 --rounds 100 --epsilon 3 --delta 1e-5
-    privasr plan --unit user --units 2000 --batches 20 --strategy square_root --rounds 100 \
+    privasr plan --privacy-unit speaker --num-units 74 --client-fraction 0.1 --rounds 100 \
+        --noise 1.0 --delta 1e-5
+    privasr plan --privacy-unit speaker --num-units 74 --client-fraction 0.1 --rounds 100 \
         --epsilon 3 --delta 1e-5
-    privasr plan --kind votes --unit speaker --units 250 --mechanism gnmax --noise 40 \
-        --rounds 1000 --delta 1e-5
-    privasr plan --kind counts --unit user --units 48 --mechanism discrete_laplace \
+    privasr plan --privacy-unit device --num-units 10000 --person-units 4 \
+        --client-fraction 0.01 --rounds 1000 --noise 1.5 --delta 1e-5
+    privasr plan --privacy-unit user --num-units 2000 --batches 20 --strategy square_root \
+        --rounds 100 --epsilon 3 --delta 1e-5
+    privasr plan --kind votes --privacy-unit speaker --num-units 250 --mechanism gnmax \
+        --noise 40 --rounds 1000 --delta 1e-5
+    privasr plan --kind counts --privacy-unit user --num-units 48 --mechanism discrete_laplace \
         --sensitivity 20 --noise 40 --rounds 5 --delta 1e-5
     privasr plan --kind queries --out-plan exp/pate/plan.json --config conf/pate.yaml#vote_plan \
         --set teachers=[15] classes=500 agreement=[1.0] epsilon=[8] delta=1e-5
 
 Of --noise, --rounds and --epsilon give two: the third follows. Epsilon is printed by Rényi DP (RDP)
 and by privacy loss distributions (PLD, tight); smaller is stronger. With --max-epsilon it fails
-where it costs more. --kind queries takes --config and --set alone. For each number of teachers,
+where it costs more. With --person-units the epsilon of a whole person is printed, too, where a
+person is several units. --kind queries takes --config and --set alone. For each number of teachers,
 agreement and epsilon it prints the most noise with which the majority still wins in the share
 `correct` of the answers, and the queries that the budget allows. In a recipe the same values are
 given with --set NAME=VALUE, and --out-plan writes the plan.
@@ -23,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,15 +40,16 @@ from privasr_k2.privacy.plan import PlanRequest, plan
 
 _HELP = {
     "kind": "updates (noisy sums; the default), votes (of teachers), counts, queries (per epsilon)",
-    "unit": "hidden: mention, utterance, call, document, meeting, speaker, user or shard",
-    "units": "how many there are",
+    "privacy_unit": "hidden: mention, utterance, call, document, meeting, speaker, user or shard",
+    "num_units": "how many there are",
+    "person_units": "the most units that one person is: prints the epsilon of a person, too",
     "relation": "'add or remove one' (without it) or 'replace one'",
-    "delta": "must be below 1/units",
+    "delta": "must be below 1/num_units",
     "rounds": "rounds, steps, answered queries, or releases of counts",
     "noise": "updates: standard deviation by clip norm; votes and counts: sigma or scale",
     "epsilon": "a target, in place of --noise or --rounds",
     "max_epsilon": "fail where it costs more",
-    "rate": "updates: Poisson sampling with this probability",
+    "client_fraction": "updates: Poisson sampling with this probability",
     "cohort": "updates: fixed cohorts of this many units",
     "batches": "updates: each unit once in this many rounds",
     "strategy": "updates: square_root or tree: noise correlated over rounds; batches in one order",
@@ -52,7 +59,9 @@ _HELP = {
     "threshold_noise": "votes: standard deviation of the noise in that comparison",
     "sensitivity": "counts: how much one unit can change them, in L1 (Laplace) or L2 (Gaussian)",
 }
-_NEEDED = ("unit", "units", "delta")
+_NEEDED = ("privacy_unit", "num_units", "delta")
+#: Old names, with the new ones.
+_RENAMED = {"unit": "privacy_unit", "units": "num_units", "rate": "client_fraction"}
 _WITHOUT = {"kind": "updates", "relation": "add or remove one"}
 
 
@@ -60,10 +69,9 @@ def main() -> None:
     """Parse, plan, print, write."""
     parser = cli.parser(__doc__)
     for field in dataclasses.fields(PlanRequest):
-        parser.add_argument(
-            f"--{field.name.replace('_', '-')}", metavar="X", help=_HELP[field.name]
-        )
+        parser.add_argument(_flag(field.name), metavar="X", help=_HELP[field.name])
     cli.add_flags(parser, out_plan="[FILE] the plan as JSON")
+    _refuse_old_names(sys.argv[1:])
     args = cli.parse(parser)
     if args.kind == "queries" or (args.kind is None and _names_queries(args.config)):
         _queries(args)
@@ -72,13 +80,25 @@ def main() -> None:
     for name in _NEEDED:
         in_settings = args.config or any(value.startswith(f"{name}=") for value in args.set)
         if getattr(args, name) is None and not in_settings:
-            raise ConfigError(f"--{name}", "a value", "none", f"give --{name}: {_HELP[name]}")
+            flag = _flag(name)
+            raise ConfigError(flag, "a value", "none", f"give {flag}: {_HELP[name]}")
     nothing = [f"{name}={_WITHOUT.get(name, 'null')}" for name in _HELP if name not in _NEEDED]
     given = [f"{name}={getattr(args, name)}" for name in _HELP if getattr(args, name) is not None]
     planned = plan(config.load(PlanRequest, args.config, [*nothing, *args.set, *given]))
     if args.out_plan is not None:
         write_json(args.out_plan, planned.to_json())
     print("\n".join(planned.lines()))
+
+
+def _refuse_old_names(words: Sequence[str]) -> None:
+    for old, new in _RENAMED.items():
+        for before, now in ((_flag(old), _flag(new)), (f"{old}=", f"{new}=")):
+            if any(word == before or word.startswith(f"{before.rstrip('=')}=") for word in words):
+                raise ConfigError(before, now, before, f"write {now}: the name has changed")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _names_queries(files: Sequence[Path]) -> bool:
@@ -91,7 +111,7 @@ def _queries(args: argparse.Namespace) -> None:
 
     given = [name for name in _HELP if name != "kind" and getattr(args, name) is not None]
     if given:
-        found = " ".join(f"--{name.replace('_', '-')}" for name in given)
+        found = " ".join(map(_flag, given))
         raise ConfigError("--kind queries", "--config and --set", found, "give --set NAME=VALUE")
     plan_config = cli.load(VotePlanConfig, args)
     plans = plan_votes(plan_config)

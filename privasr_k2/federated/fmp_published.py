@@ -37,7 +37,7 @@ from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.noise import LaplaceNoise
 from privasr_k2.privacy.release import Release
-from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.spending import OnlyFor, Spending
 
 
 def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) -> np.ndarray:
@@ -133,19 +133,24 @@ def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray
 def published_worth(
     spoken: Spoken, config: CacheConfig, epsilon: float, delta: float, unit: str
 ) -> dict[str, Epsilon]:
-    """The epsilon of all T releases for an average and the heaviest unit. Private."""
-    moves = moves_of_units(spoken, config, unit)
-    events_of = {
-        "average": published_event(epsilon, float(moves.mean()), config.rounds),
-        "largest": published_event(epsilon, float(moves.max()), config.rounds),
-    }
-    return {
-        kind: account(event, Relation.ADD_OR_REMOVE_ONE, delta) for kind, event in events_of.items()
-    }
+    """The epsilon of all T releases for an average and the heaviest unit. Private.
+
+    Returns:
+        ``average`` and ``largest`` with the smoothing of ``config``; ``paper_average`` and
+        ``paper_largest`` by the words alone, as the paper counts.
+    """
+    constant = dataclasses.replace(config, prior_words=1.0)
+    worth = {}
+    for kind, caches in (("", config), ("paper_", constant)):
+        moves = moves_of_units(spoken, caches, unit)
+        for name, moved in (("average", moves.mean()), ("largest", moves.max())):
+            event = published_event(epsilon, float(moved), config.rounds)
+            worth[f"{kind}{name}"] = account(event, Relation.ADD_OR_REMOVE_ONE, delta)
+    return worth
 
 
 def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
-    """The entry of the ledger: the published epsilon for units of ``config.words`` words.
+    """The entry of the ledger: no bound for any unit, and the cost for those of few words.
 
     ``words`` bounds a unit in a running sum, by weight and by number of different words.
     """
@@ -157,13 +162,17 @@ def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
         unit=config.unit,
         units=unit_numbers(spoken, config.unit)[1],
         relation=Relation.ADD_OR_REMOVE_ONE,
-        event=published_event(config.epsilon, moved, config.rounds),
+        event=events.unprotected(),  # nothing is clipped
         sampling="all units in every round",
         delta=config.delta,
         does_not_cover=(
             f"a {config.unit} of more than {config.words:g} words: nothing is clipped",
             "when utterances came, and how many",
             "the personal marginal on the device, what is rescored with it, and whoever sees that",
+        ),
+        only_for=OnlyFor(
+            f"each {config.unit} of at most {config.words:g} words",
+            published_event(config.epsilon, moved, config.rounds),
         ),
     )
 

@@ -6,6 +6,7 @@ Both are upper bounds for the same mechanism, so the smaller one holds as well.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from dataclasses import dataclass
 
@@ -13,7 +14,14 @@ from dp_accounting import dp_event as dp
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, loss_distributions, renyi
-from privasr_k2.privacy.events import Event, for_replacing, is_unprotected, terms, to_json
+from privasr_k2.privacy.events import (
+    Event,
+    for_replacing,
+    is_unprotected,
+    joined,
+    terms,
+    to_json,
+)
 
 
 class Relation(enum.Enum):
@@ -61,9 +69,14 @@ def account(event: Event, relation: Relation, delta: float) -> Epsilon:
     >>> f"{found.rdp:.3f} {found.pld:.3f}"
     '1.013 0.918'
     """
-    event = under(event, relation)
     checks.number("delta", delta, above=0, below=1)
-    if not terms(event):
+    return _account(tuple(terms(under(event, relation)).items()), delta)
+
+
+@functools.lru_cache(maxsize=256)  # reports ask for the same composition in several tables
+def _account(leaves: tuple[tuple[Event, int], ...], delta: float) -> Epsilon:
+    event = joined(dict(leaves))
+    if not leaves:
         return Epsilon(delta, 0.0, math.inf, 0.0)
     if is_unprotected(event):
         return Epsilon(delta, math.inf, math.inf, math.inf)

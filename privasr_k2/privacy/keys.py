@@ -55,7 +55,9 @@ class Keys:
                 lost,
                 f"a file, as there is {found}",
                 "none: what was spent is not known",
-                "restore it; to begin again as if nothing was spent, move both away, and say so",
+                "privasr ledger restore, or privasr ledger declare --reason TEXT"
+                if lost == self._ledger
+                else "restore it from a backup, or from the second copy of the ledger",
             )
         return self.sealing.read_bytes()
 
@@ -81,5 +83,5 @@ def seal_of(ledger: Path) -> bytes | None:
     path = Keys(ledger.resolve()).sealing
     if path.exists() and not ledger.exists():
         expected, found = f"a ledger, as there is {path}", "none: what was spent is not known"
-        raise PrivacyError(ledger, expected, found, "restore it")
+        raise PrivacyError(ledger, expected, found, "privasr ledger restore")
     return path.read_bytes() if path.exists() else None

@@ -55,8 +55,10 @@ class Lineage:
                 f"covered by {label}: {path}, for the units of that release; whose speech or text"
                 " made the models behind it, such as a recognizer's, is not looked at"
             )
-        for label in self.post_processing:
-            yield f"post-processing: {label}"
+        # Only what is made of releases alone is post-processing.
+        if self.spent:
+            how = "post-processing" if self.is_covered else "also made by"
+            yield from (f"{how}: {label}" for label in self.post_processing)
         for label, path in self.public:
             yield f"declared public by {label}: {path} (the guarantee stands and falls with that)"
         for label, path in self.unknown:
@@ -83,8 +85,11 @@ def work_dir_of(path: Path) -> Path:
     raise DataError(path, expected, found, "name a file below data/ or exp/")
 
 
-def lineage(path: Path, work_dir: Path) -> Lineage:
+def lineage(path: Path, work_dir: Path, *, verify: bool = False) -> Lineage:
     """Follow ``path`` back through the stamps of a work folder.
+
+    Args:
+        verify: hash outputs again, whatever is remembered of them.
 
     Raises:
         DataError: no stage has written it.
@@ -96,7 +101,7 @@ def lineage(path: Path, work_dir: Path) -> Lineage:
     if not todo:
         way_out = "name what a recipe has made"
         raise DataError(path, "an output of a stage", "one without a stamp", way_out)
-    cache = HashCache(work_dir / ".stages" / "hashes.json", work_dir)
+    cache = HashCache(work_dir / ".stages" / "hashes.json", work_dir, verify=verify)
     while todo:
         stamp = todo.pop(0)
         label = f"stage {stamp['number']} ({stamp['title']})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,6 +13,7 @@ from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.calibration import count_for, noise_for
 from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.events import Event
+from privasr_k2.privacy.groups import for_group
 from privasr_k2.privacy.pate.mechanisms import (
     CONFIDENT_GNMAX,
     GNMAX,
@@ -38,17 +40,19 @@ class PlanRequest:
     Attributes:
         kind: ``updates`` (noisy sums: federated rounds, DP-SGD steps), ``votes`` (noisy majorities
             of teachers) or ``counts`` (noisy counts).
-        unit: whose presence is to be hidden, one of :data:`privasr_k2.privacy.spending.UNITS`.
-        units: how many there are.
+        privacy_unit: whose presence is to be hidden, one of
+            :data:`privasr_k2.privacy.spending.UNITS`.
+        num_units: how many there are.
+        person_units: the most units that one person is: the epsilon of a person is planned, too.
         relation: ``add or remove one`` or ``replace one``.
-        delta: below 1/units.
+        delta: below 1/num_units.
         rounds: rounds, steps, answered queries or releases of counts.
         noise: updates: standard deviation by clip norm; votes and counts: standard deviation
             (Gaussian) or scale (Laplace).
         epsilon: a target, from which noise (or rounds, where noise is given) follows.
         max_epsilon: the plan fails where it costs more.
-        rate, cohort, batches: updates: Poisson rate, or size of a fixed cohort, or batches of an
-            epoch; none of them: all units in every round.
+        client_fraction, cohort, batches: updates: Poisson rate, or size of a fixed cohort, or
+            batches of an epoch; none of them: all units in every round.
         strategy: updates: ``square_root`` or ``tree``: noise is correlated over rounds, which are
             given; batches then come in the same order in every epoch.
         bands: updates: of ``square_root``; without it the batches of an epoch.
@@ -60,15 +64,16 @@ class PlanRequest:
     """
 
     kind: str
-    unit: str
-    units: int
+    privacy_unit: str
+    num_units: int
+    person_units: int | None
     relation: str
     delta: float
     rounds: int | None
     noise: float | None
     epsilon: float | None
     max_epsilon: float | None
-    rate: float | None
+    client_fraction: float | None
     cohort: int | None
     batches: int | None
     strategy: str | None
@@ -80,14 +85,18 @@ class PlanRequest:
 
     def __post_init__(self) -> None:
         relations = [relation.value for relation in Relation]
-        for name, known in (("kind", _EVENTS), ("unit", UNITS), ("relation", relations)):
+        for name, known in (
+            ("kind", _EVENTS),
+            ("privacy_unit", UNITS),
+            ("relation", relations),
+        ):
             if (value := getattr(self, name)) not in known:
                 raise PrivacyError(name, f"one of {', '.join(known)}", repr(value), "correct it")
-        checks.delta(self.delta, units=self.units)
+        checks.delta(self.delta, units=self.num_units)
         for name in ("noise", "epsilon", "max_epsilon", "threshold_noise", "sensitivity"):
             if getattr(self, name) is not None:
                 checks.number(name, getattr(self, name), above=0)
-        for name in ("rounds", "asked"):
+        for name in ("rounds", "asked", "person_units"):
             if getattr(self, name) is not None:
                 checks.whole(name, getattr(self, name), at_least=1)
         allowed = _ALLOWED[self.kind]
@@ -107,6 +116,7 @@ class Plan:
     event: Event
     sampling: str
     epsilon: Epsilon
+    person: Epsilon | None
 
     def lines(self) -> list[str]:
         """For people: the setting, then epsilon by both accountants."""
@@ -117,7 +127,8 @@ class Plan:
         )
         target = f"for epsilon {request.epsilon:g}, {followed} " if followed else ""
         value = f"{self.noise:.6g}" if followed == "noise" else f"{self.rounds:,}"
-        unit = f"unit {request.unit}, {request.units:,} units, neighbours: {request.relation}"
+        units = f"{request.num_units:,} units, neighbours: {request.relation}"
+        unit = f"unit {request.privacy_unit}, {units}"
         by_pld = "none for this" if pld is None else f"{shown(pld)} at the same delta"
         return [
             *([f"{target}{value}"] if followed else []),
@@ -125,11 +136,21 @@ class Plan:
             f"noise {self.noise:.6g}, rounds {self.rounds:,}, {self.sampling}",
             f"epsilon (RDP) {shown(self.epsilon.rdp)} at delta {request.delta:g}, order {order}",
             f"epsilon (PLD) {by_pld}",
+            *([] if self.person is None else [self._person_line(self.person)]),
         ]
+
+    def _person_line(self, person: Epsilon) -> str:
+        request = self.request
+        size = f"at most {request.person_units} {request.privacy_unit}s"
+        return f"epsilon {shown(person.value)} for a whole person ({size})"
 
     def to_json(self) -> dict[str, object]:
         """A recipe's record of the plan, without the limit, which changes nothing."""
-        names = ("kind", "unit", "units", "relation")
+        names = ("kind", "privacy_unit", "num_units", "relation")
+        person = {}
+        if self.person is not None:
+            value = self.person.value if math.isfinite(self.person.value) else None
+            person = {"person_units": self.request.person_units, "person_epsilon": value}
         return {name: getattr(self.request, name) for name in names} | {
             "noise": self.noise,
             "rounds": self.rounds,
@@ -139,6 +160,7 @@ class Plan:
             "epsilon_rdp": self.epsilon.rdp,
             "rdp_order": self.epsilon.order,
             "epsilon_pld": self.epsilon.pld,
+            **person,
         }
 
 
@@ -148,8 +170,9 @@ def plan(request: PlanRequest) -> Plan:
     Raises:
         PrivacyError: a target that nothing reaches, or a cost above ``max_epsilon``.
 
-    >>> given = {"kind": "updates", "unit": "speaker", "units": 74, "relation": "add or remove one",
-    ...     "delta": 1e-5, "rate": 0.1, "rounds": 100, "noise": 1.0}
+    >>> given = {"kind": "updates", "privacy_unit": "speaker", "num_units": 74,
+    ...     "relation": "add or remove one", "delta": 1e-5, "client_fraction": 0.1, "rounds": 100,
+    ...     "noise": 1.0}
     >>> made = plan(PlanRequest(**dict.fromkeys(PlanRequest.__dataclass_fields__) | given))
     >>> f"{made.epsilon.rdp:.2f} {made.epsilon.pld:.2f}"
     '7.90 7.05'
@@ -158,11 +181,17 @@ def plan(request: PlanRequest) -> Plan:
     make, sampling = _EVENTS[request.kind](request, relation)
     noise, rounds = _resolved(request, make, relation)
     event = make(noise, rounds)
-    planned = Plan(request, noise, rounds, event, sampling, account(event, relation, request.delta))
+    person = None
+    if request.person_units is not None:
+        person = account(for_group(event, request.person_units), relation, request.delta)
+    epsilon = account(event, relation, request.delta)
+    planned = Plan(request, noise, rounds, event, sampling, epsilon, person)
     if request.max_epsilon is not None and planned.epsilon.value > request.max_epsilon:
         expected = f"epsilon {request.max_epsilon:g} at most (max_epsilon)"
         found = f"{shown(planned.epsilon.value)} at delta {request.delta:g}"
-        way_out = "more noise, fewer rounds or queries, a smaller rate; or raise the limit"
+        way_out = (
+            "more noise, fewer rounds or queries, a smaller client fraction; or raise the limit"
+        )
         raise PrivacyError("the plan", expected, found, way_out)
     return planned
 
@@ -192,8 +221,10 @@ def _resolved(request: PlanRequest, make: _Make, relation: Relation) -> tuple[fl
 
 def _updates(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
     schemes: dict[str, Callable[[], Sampling]] = {
-        "rate": lambda: PoissonSampling(request.rate),  # type: ignore[arg-type]
-        "cohort": lambda: FixedCohort(request.cohort, request.units),  # type: ignore[arg-type]
+        "client_fraction": lambda: PoissonSampling(
+            request.client_fraction  # type: ignore[arg-type]
+        ),
+        "cohort": lambda: FixedCohort(request.cohort, request.num_units),  # type: ignore[arg-type]
         "batches": lambda: PartitionedEpochs(
             request.batches,  # type: ignore[arg-type]
             same_order=request.strategy is not None,
@@ -201,7 +232,7 @@ def _updates(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
     }
     given = [name for name in schemes if getattr(request, name) is not None]
     if len(given) > 1:
-        expected = "one of rate, cohort, batches"
+        expected = "one of client_fraction, cohort, batches"
         raise PrivacyError("sampling", expected, " and ".join(given), "choose one")
     sampling = schemes[given[0]]() if given else AllUnits()
     if request.strategy is not None or request.bands is not None:
@@ -274,7 +305,7 @@ _EVENTS: dict[str, Callable[[PlanRequest, Relation], tuple[_Make, str]]] = {
     "counts": _counts,
 }
 _ALLOWED = {
-    "updates": {"rate", "cohort", "batches", "strategy", "bands"},
+    "updates": {"client_fraction", "cohort", "batches", "strategy", "bands"},
     "votes": {"mechanism", "asked", "threshold_noise"},
     "counts": {"mechanism", "sensitivity"},
 }

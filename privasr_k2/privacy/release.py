@@ -38,7 +38,7 @@ from privasr_k2.privacy.ledger import SCHEME, Entry, Ledger, copies_agree, locke
 from privasr_k2.privacy.people import People, PeopleFile, digests_of, hash_of
 from privasr_k2.privacy.safekeeping import Copies, lost
 from privasr_k2.privacy.spending import Spending, shown
-from privasr_k2.privacy.totals import Spent, totals
+from privasr_k2.privacy.totals import Spent, spent_of, totals
 from privasr_k2.randomness import NoiseStream, noise_stream
 from privasr_k2.recipe.fingerprint import HashCache
 
@@ -222,8 +222,7 @@ def _check_budget(
 ) -> None:
     if max_epsilon is None:
         return
-    before = [_spent(ledger, entry) for entry in entered]
-    for total in totals(new, before, delta=new.spending.delta):
+    for total in totals(new, spent_of(ledger, entered), delta=new.spending.delta):
         if total.epsilon.value <= max_epsilon:
             continue
         epsilon = f"{shown(total.epsilon.value)} at delta {total.epsilon.delta:g}"
@@ -233,16 +232,10 @@ def _check_budget(
             f"{epsilon} with this release and {total.releases - 1} before it",
             "spend less (more noise, fewer rounds or queries), or raise the limit"
             if math.isfinite(total.epsilon.value)
-            else "some release about these people has no bound for a person (unprotected text, or"
-            " units of an unknown number): leave it out, or set no limit",
+            else "some release about these people has no bound for a person (unprotected text,"
+            " counts that are not clipped, or units of an unknown number): leave it out, or set no"
+            " limit",
         )
-
-
-def _spent(ledger: Path, entry: Entry) -> Spent:
-    people = None
-    if entry.people is not None:
-        people = PeopleFile(ledger, entry.release).read(entry.people)
-    return Spent(entry.spending, people)
 
 
 def fingerprint_of(config: object, inputs: Sequence[Path]) -> str:

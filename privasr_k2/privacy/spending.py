@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
@@ -25,6 +26,34 @@ RANKS = {
 UNITS = tuple(RANKS)
 #: Units that are whole persons.
 WHOLE = ("speaker", "user")
+#: What is absent from the entries of earlier versions, and from those that do not need it.
+_OPTIONAL = {"person_units", "only_for"}
+#: How entries from before ``only_for`` say that nothing is clipped.
+_UNCLIPPED = re.compile(r"an? (\w+) of more than (\S+) words: nothing is clipped")
+
+
+@dataclass(frozen=True)
+class OnlyFor:
+    """What a release that bounds no unit costs those that are small by themselves.
+
+    Attributes:
+        units: which, in words: ``each utterance of at most 7 words``.
+        event: for each of these.
+    """
+
+    units: str
+    event: events.Event
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for a ledger."""
+        return {"units": self.units, "event": events.to_json(self.event)}
+
+    @classmethod
+    def from_json(cls, value: Any, place: str) -> OnlyFor:
+        """Read the values of :meth:`to_json`."""
+        if not isinstance(value, Mapping) or set(value) != {"units", "event"}:
+            raise PrivacyError(place, "only_for with units and event", repr(value), "restore it")
+        return cls(str(value["units"]), events.from_json(value["event"], place))
 
 
 @dataclass(frozen=True)
@@ -43,6 +72,7 @@ class Spending:
         delta: that of the plan.
         does_not_cover: what somebody may still learn, in sentences.
         person_units: the most units that one person changes, a public bound; ``None``: not known.
+        only_for: where ``event`` is unprotected, as nothing is clipped: what holds for some units.
 
     >>> Spending("mini/train", "word counts", "user", 48, Relation.ADD_OR_REMOVE_ONE,
     ...     events.pure(1.0), "all units in every round", 1e-5, ()).unit
@@ -59,6 +89,7 @@ class Spending:
     delta: float
     does_not_cover: tuple[str, ...]
     person_units: int | None = None
+    only_for: OnlyFor | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -66,6 +97,11 @@ class Spending:
             raise PrivacyError("unit", known, repr(self.unit), "name the unit so")
         checks.delta(self.delta, units=self.units)
         under(self.event, self.relation)
+        if self.only_for is not None:
+            under(self.only_for.event, self.relation)
+            if not events.is_unprotected(self.event):
+                expected, found = "an unprotected event with only_for", "another"
+                raise PrivacyError("event", expected, found, "give the event to only_for alone")
         if not isinstance(self.does_not_cover, tuple):
             expected, found = "a tuple of sentences", type(self.does_not_cover).__name__
             raise PrivacyError("does_not_cover", expected, found, "write (sentence, ...)")
@@ -94,24 +130,27 @@ class Spending:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for a ledger."""
-        fields = dataclasses.asdict(self)
-        if self.person_units is None:
-            del fields["person_units"]
-        return fields | {
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if self.only_for is not None:
+            fields["only_for"] = self.only_for.to_json()
+        fields |= {
             "relation": self.relation.value,
             "event": events.to_json(self.event),
             "does_not_cover": list(self.does_not_cover),
         }
+        return {k: v for k, v in fields.items() if v is not None or k not in _OPTIONAL}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], place: str) -> Spending:
         """Read the values of :meth:`to_json`.
 
+        What an earlier version entered for units of so many words holds for these alone.
+
         Raises:
             PrivacyError: other fields, or values that cannot be.
         """
         expected = {field.name for field in dataclasses.fields(cls)}
-        if set(value) | {"person_units"} != expected:
+        if set(value) | _OPTIONAL != expected:
             fields, wrong = ", ".join(sorted(expected)), ", ".join(sorted(set(value) ^ expected))
             raise PrivacyError(place, fields, f"missing or unknown: {wrong}", "restore it")
         try:
@@ -119,12 +158,17 @@ class Spending:
         except ValueError:
             known = " or ".join(repr(r.value) for r in Relation)
             raise PrivacyError(place, known, repr(value["relation"]), "restore it") from None
-        changed = {
-            "relation": relation,
-            "event": events.from_json(value["event"], place),
-            "does_not_cover": tuple(value["does_not_cover"]),
-        }
-        return cls(**{**value, **changed})
+        event, only_for = events.from_json(value["event"], place), None
+        if value.get("only_for") is not None:
+            only_for = OnlyFor.from_json(value["only_for"], place)
+        found = map(_UNCLIPPED.fullmatch, map(str, value["does_not_cover"]))
+        unclipped = next(filter(None, found), None)
+        if unclipped and not events.is_unprotected(event):
+            only_for = OnlyFor("each {} of at most {} words".format(*unclipped.groups()), event)
+            event = events.unprotected()
+        changed = {"relation": relation, "event": event, "only_for": only_for}
+        not_covered = tuple(value["does_not_cover"])
+        return cls(**{**value, **changed, "does_not_cover": not_covered})
 
 
 @dataclass(frozen=True)
@@ -136,6 +180,10 @@ class Guarantee:
         epsilon: that of all releases together.
         person: for a whole person; infinite where it is not known how many units one is.
         person_units: the most units that one person changes; ``None`` where it is not known.
+        names_alone: whether names alone are replaced: ``person`` is for all names of a person.
+        only_for: units for which ``only_for_epsilon`` holds where ``epsilon`` is infinite, in
+            words; empty: none.
+        only_for_epsilon: ``None`` where something has no protection even for these.
         released, sampling, does_not_cover: of all releases, each once.
         releases: number of releases.
     """
@@ -151,6 +199,9 @@ class Guarantee:
     sampling: tuple[str, ...]
     does_not_cover: tuple[str, ...]
     releases: int
+    names_alone: bool = False
+    only_for: tuple[str, ...] = ()
+    only_for_epsilon: Epsilon | None = None
 
     @property
     def covers(self) -> tuple[str, str, Relation]:
@@ -164,11 +215,15 @@ class Guarantee:
         units = "" if self.units is None else f" of {self.units:,}"
         epsilon, delta = shown(self.epsilon.value), f"{self.epsilon.delta:g}"
         yield f"{self.data}: epsilon {epsilon} at delta {delta} for each {self.unit}{units}"
+        if self.only_for_epsilon is not None:
+            some = " and ".join(self.only_for)
+            yield f"  for {some} alone: epsilon {shown(self.only_for_epsilon.value)}"
         if self.unit not in WHOLE:
             size = "number of units not known"
             if self.person_units is not None:
                 size = f"at most {self.person_units} {self.unit}s"
-            yield f"  for a whole person ({size}): epsilon {shown(self.person.value)}"
+            whole = "all names of a person" if self.names_alone else "a whole person"
+            yield f"  for {whole} ({size}): epsilon {shown(self.person.value)}"
         yield f"  neighbours: {self.relation.value}; {many} together"
         yield f"  epsilon by RDP {shown(self.epsilon.rdp)}, by PLD {pld}"
         for name in ("released", "sampling", "does_not_cover"):
@@ -178,17 +233,22 @@ class Guarantee:
     def row(self) -> dict[str, str]:
         """Cells for a table of results, in the order of its columns."""
         pld = self.epsilon.pld
-        return {
+        whole = "all names of a person" if self.names_alone else "a person"
+        row = {
             "private data": self.data,
             "unit": self.unit,
             "neighbours": self.relation.value,
             "epsilon (RDP)": shown(self.epsilon.rdp),
             "epsilon (PLD)": "none" if pld is None else shown(pld),
-            "epsilon of a person": shown(self.person.value),
+            f"epsilon of {whole}": shown(self.person.value),
             "delta": f"{self.epsilon.delta:g}",
             "sampling": "; ".join(self.sampling),
             "releases": str(self.releases),
         }
+        if self.only_for_epsilon is not None:
+            row["epsilon of some units"] = shown(self.only_for_epsilon.value)
+            row["which"] = " and ".join(self.only_for)
+        return row
 
 
 def shown(epsilon: float) -> str:
@@ -293,6 +353,9 @@ def _together(group: Sequence[Spending], delta: float | None, others: tuple[str,
     delta = checks.delta(min(s.delta for s in group) if delta is None else delta, units=units)
     sizes = [1 if s.unit in WHOLE else s.person_units for s in group]
     of_person = events.composed(*(s.for_person for s in group))
+    some = _once(s.only_for.units for s in group if s.only_for is not None)
+    of_some = events.composed(*(s.only_for.event if s.only_for else s.event for s in group))
+    has_some = some and not events.is_unprotected(of_some)
     return Guarantee(
         data=first.data,
         unit=first.unit,
@@ -305,6 +368,9 @@ def _together(group: Sequence[Spending], delta: float | None, others: tuple[str,
         sampling=_once(s.sampling for s in group),
         does_not_cover=(*_once(sentence for s in group for sentence in s.does_not_cover), *others),
         releases=len(group),
+        names_alone=all(s.hides_names_alone for s in group),
+        only_for=some,
+        only_for_epsilon=account(of_some, first.relation, delta) if has_some else None,
     )
 
 

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.groups import for_group
+from privasr_k2.privacy.ledger import Entry
+from privasr_k2.privacy.people import PeopleFile
 from privasr_k2.privacy.spending import RANKS, Spending, is_related
 
 PERSON = "person"
@@ -43,12 +46,44 @@ class Total:
         relation: what is added, removed or replaced: one of that level.
         epsilon: of all of them together.
         releases: how many count at that level.
+        costs: of each of them at that level, what it is stated for and its event.
     """
 
     level: str
     relation: Relation
     epsilon: Epsilon
     releases: int
+    costs: tuple[tuple[Relation, events.Event], ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class LedgerTotal:
+    """The worst totals of related releases: what one person of them has lost at most.
+
+    Attributes:
+        data: names of the data, each once.
+        totals: for a person, and for the finest unit.
+        names_alone: whether only what is done to names counts: the totals are for a person's names.
+    """
+
+    data: tuple[str, ...]
+    totals: tuple[Total, ...]
+    names_alone: bool
+
+
+def spent_of(ledger: Path, entries: Iterable[Entry]) -> list[Spent]:
+    """Releases with the people behind them, whose digests lie beside the ledger.
+
+    Raises:
+        PrivacyError: digests that an entry names are missing or damaged.
+    """
+    return [
+        Spent(
+            entry.spending,
+            None if entry.people is None else PeopleFile(ledger, entry.release).read(entry.people),
+        )
+        for entry in entries
+    ]
 
 
 def are_related(one: Spent, other: Spent) -> bool:
@@ -66,42 +101,113 @@ def totals(new: Spent, before: Sequence[Spent], *, delta: float) -> list[Total]:
         before: all others of the ledger; those about other people do not count.
         delta: of every total.
     """
-    candidates = [
-        Total(level, relation, epsilon, len(costs))
-        for group in _groups(new, before)
-        for level, costs in _levels(group)
-        for relation, epsilon in [_composed(costs, delta)]
-    ]
+    spent = [*before, new]
+    groups = _largest(_groups(spent, len(before)))
+    return _worst([_levels([spent[n].spending for n in sorted(group)]) for group in groups], delta)
+
+
+def ledger_totals(spent: Sequence[Spent], delta: float | None = None) -> list[LedgerTotal]:
+    """The worst totals of each group of related releases of a whole ledger.
+
+    Releases that hide names alone have totals of their own, after those of the same people.
+
+    Args:
+        spent: all releases (:func:`spent_of`).
+        delta: of every total; ``None``: the smallest of its group's releases.
+
+    >>> from privasr_k2.privacy.events import pure
+    >>> counts = Spending("mini/train", "counts", "user", 48, Relation.ADD_OR_REMOVE_ONE,
+    ...     pure(1.0), "all units in every round", 1e-5, ())
+    >>> [total] = ledger_totals([Spent(counts, frozenset("ab")), Spent(counts, frozenset("bc"))])
+    >>> [(level.level, round(level.epsilon.value, 4)) for level in total.totals]
+    [('person', 2.0), ('user', 2.0)]
+    """
+    found = []
+    for related in _components(spent):
+        for names_alone in (False, True):
+            news = [n for n in related if spent[n].spending.hides_names_alone is names_alone]
+            if not news:
+                continue
+            groups = _largest({group for n in news for group in _groups(spent, n)})
+            counted = sorted(set().union(*groups))
+            at = min(spent[n].spending.delta for n in counted) if delta is None else delta
+            levels = [
+                _levels([spent[n].spending for n in sorted(group)], finest)
+                for group in groups
+                for finest in _finest_units([spent[n].spending for n in group])
+            ]
+            data = tuple(dict.fromkeys(spent[n].spending.data for n in counted))
+            found.append(LedgerTotal(data, tuple(_worst(levels, at)), names_alone))
+    return found
+
+
+def recomputed(costs: Sequence[tuple[Relation, events.Event]], delta: float) -> float:
+    """Epsilon of a :class:`Total` from its costs."""
+    return _composed(costs, delta)[1].value
+
+
+def _components(spent: Sequence[Spent]) -> list[list[int]]:
+    """Releases that are related to each other, be it through others."""
+    left, found = set(range(len(spent))), []
+    while left:
+        group, todo = set[int](), [min(left)]
+        while todo:
+            one = todo.pop()
+            left.discard(one)
+            group.add(one)
+            todo += [n for n in left if n not in todo and are_related(spent[n], spent[one])]
+        found.append(sorted(group))
+    return found
+
+
+_Levels = list[tuple[str, list[tuple[Relation, events.Event]]]]
+
+
+def _worst(groups: Sequence[_Levels], delta: float) -> list[Total]:
+    """The largest total for a person, and that for a finest unit."""
     best: dict[bool, Total] = {}
-    for total in candidates:
-        known = best.get(total.level == PERSON)
+    for level, costs in (pair for levels in groups for pair in levels):
+        total = Total(level, *_composed(costs, delta), len(costs), tuple(costs))
+        known = best.get(level == PERSON)
         if known is None or total.epsilon.value > known.epsilon.value:
-            best[total.level == PERSON] = total
+            best[level == PERSON] = total
     return [best[key] for key in sorted(best, reverse=True)]
 
 
-def _groups(new: Spent, before: Sequence[Spent]) -> list[list[Spending]]:
-    """The releases that some person of ``new`` is in; a group within another is left out."""
-    related = [spent for spent in before if are_related(spent, new)]
-    if not new.spending.hides_names_alone:
-        related = [spent for spent in related if not spent.spending.hides_names_alone]
+def _groups(spent: Sequence[Spent], number: int) -> set[frozenset[int]]:
+    """The releases that some person of release ``number`` is in, each with that one."""
+    new = spent[number]
+    related = [
+        n
+        for n, other in enumerate(spent)
+        if n != number
+        and are_related(other, new)
+        and (new.spending.hides_names_alone or not other.spending.hides_names_alone)
+    ]
     if new.people is None:
-        keys = {frozenset(range(len(related)))}
-    else:
-        keys = {
-            frozenset(
-                place
-                for place, spent in enumerate(related)
-                if spent.people is None or person in spent.people
-            )
-            for person in new.people
-        } or {frozenset()}
-    largest = [key for key in keys if not any(key < other for other in keys)]
-    return [[*(related[n].spending for n in sorted(key)), new.spending] for key in largest]
+        return {frozenset((*related, number))}
+    with_all = [n for n in (*related, number) if spent[n].people is None or n == number]
+    of_person: dict[str, list[int]] = {person: list(with_all) for person in new.people}
+    for n in related:
+        for person in new.people & (spent[n].people or frozenset()):
+            of_person[person].append(n)
+    return {frozenset(group) for group in of_person.values()} or {frozenset(with_all)}
 
 
-def _levels(group: Sequence[Spending]) -> list[tuple[str, list[tuple[Relation, events.Event]]]]:
-    finest = min(reversed(group), key=lambda spending: RANKS[spending.unit]).unit
+def _largest(groups: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Without groups that lie within another, in a fixed order."""
+    kept = set(groups)
+    return sorted((g for g in kept if not any(g < other for other in kept)), key=sorted)
+
+
+def _finest_units(group: Sequence[Spending]) -> list[str]:
+    """The units of the lowest rank: they are not parts of each other."""
+    rank = min(RANKS[spending.unit] for spending in group)
+    return list(dict.fromkeys(s.unit for s in group if RANKS[s.unit] == rank))
+
+
+def _levels(group: Sequence[Spending], finest: str = "") -> _Levels:
+    finest = finest or min(reversed(group), key=lambda spending: RANKS[spending.unit]).unit
     of_unit = [
         (spending.relation, _inside(spending, finest))
         for spending in group

@@ -22,6 +22,8 @@ VERBS: dict[str, str] = {
     "make_background": "prepare_fmp",
     "prepare_earnings21_clients": "prepare_earnings21",
     "plan_votes": "privacy_plan",
+    "privacy_report": "ledger",
+    **dict.fromkeys(("split_speech", "split_text"), "split_corpus"),
 }
 _FEDLM = {
     "rate": "client_fraction",
@@ -52,6 +54,7 @@ KEYS: dict[str, dict[str, str]] = {
     "release_fmp": {"sigma": "kernel_bandwidth"},
     "audit": {"sigma": "kernel_bandwidth", **_DPSGD, **_FEDLM},
     "finetune_lm": {"confidences.way": "confidences.use", "start": "init", "keep": "select_epoch"},
+    "privacy_plan": {"unit": "privacy_unit", "units": "num_units", "rate": "client_fraction"},
     "sanitize_text": {"keep": "keep_prob"},
     "train_fedlm": _FEDLM,
     "tune_fedlm": _FEDLM,

@@ -32,7 +32,8 @@ class System:
         compare_with: names of the systems that it is tested against.
         public: name of the system of public data alone, or empty.
         not_private: name of the same method without protection, or empty.
-        protects: what its guarantee covers, in words; empty without a guarantee.
+        protects: what its guarantee covers, in words, where ``{unit}`` is the unit of its release;
+            empty without a guarantee.
         headline: whether the first table of the page shows it.
         artifacts: paths in the work folder by kind: ``score_test``, ``privacy``, ``audit``, ...
     """

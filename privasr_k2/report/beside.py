@@ -17,6 +17,7 @@ _COLUMNS = (
     *((title, True) for title in ("paper", "system", "corpus", "figure")),
     *((title, False) for title in ("there", "here", "interval", "change %", "p (Holm)", "epsilon")),
     ("unit", True),
+    ("epsilon, person", False),
 )
 
 
@@ -55,6 +56,7 @@ def _rows(layout: Layout, rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
                 NOTHING if test is None else p_text(test.p_holm),
                 text_of("epsilon", row.epsilon),
                 row.unit or NOTHING,
+                text_of("person_epsilon", row.person_epsilon),
             )
             yield tuple(Cell(text) for text in texts)
 

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privasr_k2.fileio import atomic_path, write_text
-from privasr_k2.report.layout import FACTS, FigureLayout, Layout, fits
+from privasr_k2.report.layout import FACTS, FigureLayout, Layout, fits, with_units
 from privasr_k2.report.measures import title_of
-from privasr_k2.report.results import Row
+from privasr_k2.report.results import UNIT, Row
 from privasr_k2.report.tables import Index
 
 _STYLE: Any = {"svg.hashsalt": "curves", "svg.fonttype": "none", "font.size": 9.0}
 _INCHES = (5.0, 3.6)
+#: Title of an axis of epsilons.
+EPSILON = f"epsilon for each {UNIT}"
 _LOG_FROM = 20.0  # the largest value of an axis by the smallest
 
 
@@ -60,6 +62,7 @@ def plots_of(layout: Layout, rows: Sequence[Row]) -> list[tuple[str, Plot]]:
 
 def _plots(spec: FigureLayout, layout: Layout, index: Index) -> dict[str, Plot]:
     plots: dict[str, Plot] = {}
+    shown: dict[str, list[Row]] = {}
     metrics = (spec.y, "per") if spec.y == "wer" else (spec.y,)
     for rows in index.of_system.values():
         row = rows[0]
@@ -76,9 +79,11 @@ def _plots(spec: FigureLayout, layout: Layout, index: Index) -> dict[str, Plot]:
             plot = plots.setdefault(y.part, Plot(title, xlabel, title_of(y.metric)))
             points = plot.lines.setdefault(_line(spec, layout, row), [])
             points.append(Point(x, y.value, y.low, y.high))
+            shown.setdefault(y.part, []).append(row)
             if spec.levels:
                 add_levels(plot, index, row, y)
-    for plot in plots.values():
+    for part, plot in plots.items():
+        plot.title, plot.xlabel = (with_units(t, shown[part]) for t in (plot.title, plot.xlabel))
         for points in plot.lines.values():
             points.sort()
     return plots
@@ -107,6 +112,8 @@ def _x(spec: FigureLayout, y: Row, index: Index) -> float | None:
 
 
 def _axis(name: str, layout: Layout) -> str:
+    if name == "epsilon":
+        return EPSILON
     return layout.fact_title(name.removeprefix(FACTS)) if name.startswith(FACTS) else title_of(name)
 
 

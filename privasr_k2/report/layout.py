@@ -10,11 +10,13 @@ A column is written ``NAME [VIEW [AGAINST]]``:
     METRIC p [public|not_private]           p-value by Holm of that comparison
     METRIC published                        the paper's figure for the same facts
 
-A mapping ``{COLUMN: TITLE}`` gives a column another title.
+A mapping ``{COLUMN: TITLE}`` gives a column another title. ``{unit}`` in the title or a note of a
+table or figure stands for the units that its rows protect.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,7 +25,7 @@ from privasr_k2.constraints import Checked, Count, Delta
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe.systems import Fact
 from privasr_k2.report.measures import METRICS, title_of
-from privasr_k2.report.results import Row
+from privasr_k2.report.results import UNIT, Row
 
 OWN = {"label": "system", "part": "part", "item": "", "method": "method", "protects": "protects"}
 VIEWS = ("value", "interval", "change", "p", "published")
@@ -47,7 +49,7 @@ class TableLayout:
     """A table.
 
     Attributes:
-        title: above it.
+        title: above it; :data:`UNIT` in it, and in notes, is filled in.
         where: fact, ``method`` or ``system`` -> the value that rows must have, or a list of values;
             ``null``: the system lacks the fact; ``any``: it has it.
         kinds: artifacts whose parts and items make its rows.
@@ -76,7 +78,7 @@ class FigureLayout:
 
     Attributes:
         name: of its file.
-        title: what is shown.
+        title: what is shown; :data:`UNIT` in it is filled in.
         where: which systems.
         kinds: artifacts that have ``y``.
         x: a metric, ``facts.NAME``, or ``item``.
@@ -222,10 +224,19 @@ class Layout(Checked):
         unknown = sorted(set(told) - set(known))
         if unknown:
             self._wrong(f"{place}: {', '.join(unknown)}", f"keys of {', '.join(known)}")
+        for text in (told.get("title", ""), *told.get("notes", ())):
+            if {f"{{{name}}}" for name in re.findall(r"\{(.*?)\}", str(text))} - {UNIT}:
+                self._wrong(f"{place}: {text}", f"{UNIT} as the only placeholder")
 
     def _wrong(self, found: str, expected: str) -> None:
         place = f"the layout of {self.recipe}"
         raise ConfigError(place, expected, found, "correct it in conf/reports")
+
+
+def with_units(text: str, rows: Iterable[Row]) -> str:
+    """``text`` with the units that the systems of these rows protect: ``device or user``."""
+    units = dict.fromkeys(row.unit for row in rows if row.unit)
+    return text.replace(UNIT, " or ".join(units) or "unit")
 
 
 def fits(row: Row, where: Where) -> bool:

@@ -129,6 +129,7 @@ _TITLES = {
         "utterances: utterances; speakers: speakers; no_path: no path; hits: recognized; "
         "entity_words: words of names; false_alarms: false alarms; ppl_words: words; "
         "ppl_sentences: sentences; ppl_oov: OOV words; units: units; releases: releases; "
+        "person_units: units of a person; "
         "votes_asked: votes asked; votes_answered: answered; labels: labels; published_k: K; "
         "audit_trials: trials; members: members; others: others; rounds: rounds; "
         "kept_round: kept round; clients: clients; users: users; minutes: minutes; "
@@ -143,7 +144,8 @@ _TITLES = {
     ),
     "epsilon": (
         "epsilon: epsilon; person_epsilon: epsilon, person; epsilon_rdp: epsilon (RDP); "
-        "epsilon_pld: epsilon (PLD); claimed: claimed epsilon; epsilon_word: epsilon, a word"
+        "epsilon_pld: epsilon (PLD); claimed: claimed epsilon; epsilon_word: epsilon, a word; "
+        "names_epsilon: epsilon, names of a person; only_for_epsilon: epsilon of small units"
     ),
     "g": (
         "delta: delta; fpr: at FPR; lm_weight: LM weight; insertion_penalty: insertion penalty; "
@@ -154,19 +156,21 @@ _TITLES = {
         "unit: unit; neighbours: neighbours; data: data; sampling: sampling; "
         "accountant: accountant; released: released; not_covered: does not cover; vote: vote on; "
         "audit_verdict: verdict; lms: LMs; form: form; criterion: chosen by; "
-        "at_edge: at the edge of the grid; mechanism: mechanism"
+        "at_edge: at the edge of the grid; mechanism: mechanism; only_for: which small units"
     ),
     ".4g": (
         "vote_noise: noise, votes; published_scale: scale; "
-        "published_equation: as published, scale 1/lambda; "
-        "published_figures: as published, scale lambda"
+        "published_equation: called epsilon where scale is 1/lambda; "
+        "published_figures: called epsilon where scale is lambda"
     ),
     ",.4g": "agreement: share or number",
     ".3g": (
         "audit_lower: epsilon at least; audit_broken: with less noise; "
         "audit_noise_free: without noise; audit_largest: could show; "
-        "published_average: as published: epsilon of an average unit; "
-        "published_largest: of the heaviest; canary_lower: epsilon at least, canaries"
+        "paper_epsilon: words x rounds x epsilon; "
+        "paper_average: an average unit, words x rounds x epsilon; paper_largest: the heaviest; "
+        "published_average: average, with our smoothing; "
+        "published_largest: heaviest, with our smoothing; canary_lower: epsilon at least, canaries"
     ),
     ".0%": "audit_confidence: confidence",
     ".3f": "auc: AUC; tpr: TPR; shard_guessed: shard guessed; chance: by chance",

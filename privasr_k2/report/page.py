@@ -12,25 +12,27 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader
 
-from privasr_k2.report.figures import Plot, Point, add_levels, plots_of, svg_of
-from privasr_k2.report.layout import Layout
+from privasr_k2.privacy.spending import WHOLE
+from privasr_k2.report.figures import EPSILON, Plot, Point, add_levels, plots_of, svg_of
+from privasr_k2.report.layout import Layout, with_units
 from privasr_k2.report.measures import NOTHING, interval_text, p_text, text_of
 from privasr_k2.report.results import Row, with_holm
 from privasr_k2.report.tables import Cell, Index, Table, tables_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_WORDS = ("system", "protects", "unit", "data")
+_WORDS = ("system", "protects", "for each", "data")
 _COLUMNS = tuple(
     (title, title in _WORDS)
     for title in (
-        *("system", "protects", "epsilon", "epsilon, person", "unit", "public", "private"),
+        *("system", "protects", "epsilon", "for each", "epsilon of a person", "public", "private"),
         *("not private", "gap closed %", "p (Holm)", "data"),
     )
 )
 _RATES = {"wer": "WER %", "per": "PER %", "ppl": "PPL"}
 _NOTE = (
-    "Epsilon: of one release, rounded up; – for a person: not known yet where the unit is less than"
-    " one. Gap closed: (public - private) / (public - not private). p: private against public."
+    "Epsilon: of one release, rounded up. That of a person covers all that one has contributed; it"
+    " is infinite where nothing bounds it, or nobody knows how many units that is. Gap closed:"
+    " (public - private) / (public - not private). p: private against public."
 )
 
 
@@ -117,9 +119,10 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     for text in (row.label, row.protects):
         yield Cell(text or NOTHING, text)
     yield Cell(text_of("epsilon", row.epsilon), row.epsilon)
-    yield Cell(text_of("person_epsilon", row.person_epsilon), row.person_epsilon)
     delta = f", delta {row.delta:g}".replace("-", "\u2011") if row.delta else ""
     yield Cell(f"{row.unit}{delta}" or NOTHING, row.unit)
+    yield Cell(f"{text_of('epsilon', row.person_epsilon)}{_of_person(index, row)}",
+               row.person_epsilon)  # fmt: skip
     yield Cell(text_of(metric, public), public)
     ends = "" if rate.low is None else f" ({interval_text(metric, rate.low, rate.high)})"
     yield Cell(text_of(metric, rate.value) + ends, rate.value)
@@ -129,6 +132,16 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     p_holm = None if test is None else test.p_holm
     yield Cell(p_text(p_holm), p_holm)
     yield Cell(f"{where}, {_RATES[metric]}" if rate.kind else row.corpus, where)
+
+
+def _of_person(index: Index, row: Row) -> str:
+    """What a person's epsilon counts, where a person is more than a unit, or only names count."""
+    names = index.find(row.system, "names_epsilon", "")
+    if names is not None and isinstance(names.value, float):
+        return f" (all names of one: {text_of('epsilon', names.value)})"
+    if row.unit in WHOLE or row.person_units is None:
+        return ""
+    return f" (at most {row.person_units:,} {row.unit}s)"
 
 
 def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
@@ -145,6 +158,7 @@ def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
 def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]:
     """Error rate against epsilon, a panel a corpus and part, a line a method with a guarantee."""
     plots: dict[tuple[str, str], Plot] = {}
+    shown: dict[tuple[str, str], list[Row]] = {}
     for index, _ in indices:
         for rows in index.of_system.values():
             row = rows[0]
@@ -156,12 +170,14 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
                 if not isinstance(y.value, float):
                     continue
                 name = f"{row.corpus}{', ' if y.part else ''}{y.part}"
-                plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", _RATES[y.metric]))
+                plot = plots.setdefault((name, y.metric), Plot(name, EPSILON, _RATES[y.metric]))
+                shown.setdefault((plot.title, y.metric), []).append(row)
                 facts = (str(row.facts.get(name) or "") for name in ("model", "mechanism"))
-                line = " ".join(filter(None, (row.method, *facts)))
+                line = " ".join(filter(None, (row.method, *facts, f"each {row.unit}")))
                 plot.lines.setdefault(line, []).append(Point(row.epsilon, y.value, y.low, y.high))
                 add_levels(plot, index, row, y)
-    for plot in plots.values():
+    for key, plot in plots.items():
+        plot.xlabel = with_units(plot.xlabel, shown[key])
         for points in plot.lines.values():
             points.sort()
     return [plot for plot in plots.values() if plot.num_points > 1]

@@ -17,6 +17,7 @@ from typing import Any
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_jsonl, write_text
 from privasr_k2.privacy.ledger import Entry
+from privasr_k2.privacy.spending import WHOLE
 from privasr_k2.recipe.systems import Fact, System
 from privasr_k2.report.kinds import read
 from privasr_k2.report.measures import Context, Measure, Reading
@@ -27,8 +28,12 @@ from privasr_k2.scoring.holm import holm
 #: Methods: of public data alone; and what is no system, but told of the recipe as a whole.
 PUBLIC, RECIPE = "public", "recipe"
 LEDGER = "ledger"
+#: Stands for the unit in what systems protect, and in titles.
+UNIT = "{unit}"
 _FACT = "fact_"
 _NUMBERS = ("value", "low", "high", "p", "p_holm", "epsilon", "person_epsilon", "delta")
+#: What holds for a system, as :func:`privasr_k2.report.readers.privacy.privacy` calls it.
+HOLDS = ("epsilon", "unit", "person_epsilon", "person_units", "delta", "sampling", "accountant")
 #: Kinds of artifacts that are tested: weights were chosen on dev.
 _TEST_KINDS = ("score_test", "perplexity", "run")
 
@@ -46,8 +51,9 @@ class Row:
         against: the other system of a comparison; empty: a figure.
         p, p_holm: of the comparison: as tested, and by Holm over all comparisons of the page.
         pairs: segments, groups or speakers of the test.
-        epsilon, unit, person_epsilon, delta, sampling, accountant: what holds for the system.
-            Epsilon is ``None`` for public data, ``person_epsilon`` where it is not known.
+        epsilon, unit, person_epsilon, person_units, delta, sampling, accountant: what holds for
+            the system. Both epsilons are ``None`` for public data. That of a person is infinite
+            where it is not known how many units one is; one of ``person_units`` at most.
         command: that made it.
         commit: version and commit of the code that wrote the artifact.
     """
@@ -77,6 +83,7 @@ class Row:
     epsilon: float | None = None
     unit: str = ""
     person_epsilon: float | None = None
+    person_units: int | None = None
     delta: float | None = None
     sampling: str = ""
     accountant: str = ""
@@ -95,12 +102,14 @@ class Row:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Row:
-        """Read the values of :meth:`to_json`."""
+        """Read the values of :meth:`to_json`; earlier ones say nothing of units of a person."""
         facts = {k.removeprefix(_FACT): v for k, v in values.items() if k.startswith(_FACT)}
         own = {k: v for k, v in values.items() if not k.startswith(_FACT)}
         text = own.pop("text")
         for name in _NUMBERS:
             own[name] = None if own[name] is None else float(own[name])
+        if own["epsilon"] is not None and own["person_epsilon"] is None:
+            own["person_epsilon"] = own["epsilon"] if own["unit"] in WHOLE else math.inf
         return cls(**{**own, "value": text or own["value"]}, facts=facts)
 
 
@@ -179,15 +188,15 @@ def _base(system: System, origin: Origin, privacy: Reading | None) -> Row:
         facts = {m.metric: m.value for m in privacy.measures if not m.item}
     elif system.method not in (PUBLIC, RECIPE):
         facts = {"epsilon": math.inf, "person_epsilon": math.inf}
-    names = ("epsilon", "unit", "person_epsilon", "delta", "sampling", "accountant")
-    declared = ("label", "method", "folder", "protects", "headline", "public", "not_private")
+    declared = ("label", "method", "folder", "headline", "public", "not_private")
     return Row(
         recipe=origin.recipe,
         corpus=origin.corpus.name,
         synthetic=origin.corpus.synthetic,
         system=system.name,
         **{name: getattr(system, name) for name in (*declared, "facts")},
-        **{name: facts[name] for name in names if name in facts},
+        protects=system.protects.replace(UNIT, str(facts.get("unit", "unit"))),
+        **{name: facts[name] for name in HOLDS if name in facts},
         **dict.fromkeys(("kind", "part", "item", "metric"), ""),
         value=None,
         command=origin.command,

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from privasr_k2.recipe.systems import Fact
-from privasr_k2.report.layout import FACTS, OWN, Column, Layout, TableLayout, fits
+from privasr_k2.report.layout import FACTS, OWN, Column, Layout, TableLayout, fits, with_units
 from privasr_k2.report.measures import METRICS, NOTHING, interval_text, p_text, text_of
-from privasr_k2.report.results import LEDGER, RECIPE, Comparison, Row, comparisons_of
+from privasr_k2.report.results import HOLDS, LEDGER, RECIPE, Comparison, Row, comparisons_of
 
 MAX_LINES = 150
-_FIXED = ("epsilon", "unit", "person_epsilon", "delta", "sampling", "accountant")
 
 
 class Cell(NamedTuple):
@@ -152,7 +151,8 @@ def _table(
         titles = [title.replace("WER", "PER") for title in titles]
     words = (any(isinstance(row[n].key, str) for row in cells) for n in used)
     rows = tuple(tuple(row[n] for n in used) for row in cells)
-    return Table(title, tuple(zip(titles, words)), rows, spec.notes)
+    title, *notes = (with_units(text, (row for row, _ in found)) for text in (title, *spec.notes))
+    return Table(title, tuple(zip(titles, words)), rows, tuple(notes))
 
 
 def _order(cell: Cell) -> tuple[bool, bool, float, str]:
@@ -183,7 +183,7 @@ def _cell(
     if column.view == "published":
         figure = layout.published_for(row, name)
         return _EMPTY if figure is None else Cell(str(figure), _number(figure))
-    if name in _FIXED and column.view == "value" and LEDGER not in kinds:
+    if name in HOLDS and column.view == "value" and LEDGER not in kinds:
         value = getattr(row, name)
         return Cell(text_of(name, value), value or None)
     found = index.find(row.system, name, part, item, kinds)
@@ -267,7 +267,12 @@ def comparison_tables(rows: Sequence[Row], index: Index, seen: set[Comparison]) 
 def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterator[Table]:
     names = (
         "epsilon",
+        "unit",
         "person_epsilon",
+        "person_units",
+        "names_epsilon",
+        "only_for_epsilon",
+        "only_for",
         "epsilon_rdp",
         "epsilon_pld",
         "delta",

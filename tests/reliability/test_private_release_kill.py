@@ -99,8 +99,8 @@ def test_the_budget_stops_a_stage_and_loses_nothing(tmp_path: Path) -> None:
 
 
 def report(tree: Tree, *arguments: str, code: int = 0) -> str:
-    """What privacy_report prints."""
-    command = [sys.executable, "-m", "privasr_k2.bin.privacy_report", *arguments]
+    """What the verb ledger prints."""
+    command = [sys.executable, "-m", "privasr_k2.bin.ledger", *arguments]
     options = {"cwd": tree.path, "env": environment()}
     done = subprocess.run(command, capture_output=True, text=True, **options)
     assert done.returncode == code, done.stderr

@@ -72,7 +72,7 @@ def test_the_core_imports_without_the_extras() -> None:
     blocked = sorted((others | {"torch", "k2", "lhotse", "kaldifst"}) - {"privasr_k2"})
     assert {"torch", "spacy", "sklearn", "matplotlib"} <= set(blocked)
     names = [f"privasr_k2.{name}" for name in modules() if name and LAYERS[part(name)] <= 1]
-    names += [f"privasr_k2.bin.{name}" for name in ("privacy_plan", "privacy_report", "compare")]
+    names += [f"privasr_k2.bin.{name}" for name in ("privacy_plan", "ledger", "compare")]
     code = (
         "import importlib, json, sys\n"
         "blocked, names = json.loads(sys.stdin.read())\n"

@@ -60,7 +60,7 @@ def write_system(
 
 
 def write_texts(folder: Path, mentions: int) -> Path:
-    """``about.json`` of ``split_text``, of a corpus without speech."""
+    """``about.json`` of ``split_corpus``, of a corpus without speech."""
     part = {
         **{"minutes": None, "utterances": 1200, "spoken_utterances": 0, "users": 6},
         **{"unique_words": 99, "words": 6000},

@@ -16,7 +16,7 @@ LAYERS = {
     ),
     **dict.fromkeys(["environment", "ragged", "recipe", "plugins"], 0),
     **dict.fromkeys(["text", "privacy", "scoring"], 1),
-    **dict.fromkeys(["corpora", "data", "lm", "training"], 2),
+    **dict.fromkeys(["corpora", "data", "lm", "training", "publish"], 2),
     "graph": 3,
     "am": 4,
     **dict.fromkeys(["decoding", "confidence"], 5),

@@ -12,6 +12,7 @@ from privasr_k2 import config
 from privasr_k2.fileio import write_json
 from privasr_k2.privacy import events, release
 from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.people import People
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.recipe.systems import System
 from privasr_k2.report.layout import Layout
@@ -46,7 +47,9 @@ def origin(ledger: Path | None = None, recipe: str = "pate") -> Origin:
     return Origin(recipe, "./run.sh toy pate", CORPUS, lambda path: "0.1.0 abc", ledger)
 
 
-def spend(folder: Path, noise: float, unit: str = "speaker", **more: Any) -> Path:
+def spend(
+    folder: Path, noise: float, unit: str = "speaker", people: People | None = None, **more: Any
+) -> Path:
     """Make a release with a Gaussian in ``folder``, entered in ``folder/../ledger.json``."""
     values: dict[str, Any] = {
         "data": "toy/train", "released": "labels", "unit": unit, "units": 40,
@@ -57,6 +60,7 @@ def spend(folder: Path, noise: float, unit: str = "speaker", **more: Any) -> Pat
     path = folder / "privacy.json"
     book = folder.parent / "ledger.json"
     shared = {"spending": spending, "fingerprint": folder.name, "max_epsilon": None}
+    shared["people"] = people
     with release.begin(book, beside=path, **shared) as begun:
         begun.finish()
     return path

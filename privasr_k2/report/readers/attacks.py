@@ -36,9 +36,10 @@ def audit(path: str, context: Context) -> Reading:
             measures += _bound(item, {**of, "epsilon_lower": lower})
     if "published" in content:
         called = f"as published, called epsilon {content['published']['called']:g}"
-        for name in ("average", "largest"):
-            value = float(content["published"][name])
-            measures.append(Measure(f"published_{name}", value, item=called))
+        for name, value in content["published"].items():
+            if name != "called":
+                metric = name if name.startswith("paper_") else f"published_{name}"
+                measures.append(Measure(metric, float(value), item=called))
     if not measures:
         raise KeyError("epsilon_lower, tied, marks or heaviest_unit")
     return Reading(tuple(measures))

@@ -46,7 +46,7 @@ def timeline(path: str, context: Context) -> Reading:
 
 
 def texts(path: str, context: Context) -> Reading:
-    """A folder of ``split_text``; items are its parts."""
+    """A folder of ``split_corpus``; items are its parts."""
     content = read_json(Path(path) / "about.json")
     measures: list[Measure] = []
     for item, of in content["parts"].items():
@@ -85,10 +85,10 @@ def _covered(item: str, of: Mapping[str, Any]) -> list[Measure]:
 
 
 def sides(path: str, context: Context) -> Reading:
-    """``sides.json`` of ``split_speech``; of the private side only the number of speakers."""
+    """``sides.json`` of ``split_corpus``; of the private side only the number of speakers."""
     content = read_json(Path(path))
     if content.get("format") != "privasr_k2 sides 1":
-        raise DataError(path, "sides.json", "another file", "name that of split_speech")
+        raise DataError(path, "sides.json", "another file", "name that of split_corpus")
     measures: list[Measure] = []
     for side, item in _SIDES.items():
         measures.append(Measure("speakers", len(content[side]["speakers"]), item=item))

@@ -19,6 +19,9 @@ def run(path: str, context: Context) -> Reading:
     if release is not None:
         how = release.get("strategy") or f"called epsilon {release['epsilon']:g}"
         measures.append(Measure("mechanism", f"{release['mechanism']}, {how}"))
+        if "words" in release:  # as published: what its authors' own arithmetic comes to
+            paper = float(release["words"]) * int(release["rounds"]) * float(release["epsilon"])
+            measures.append(Measure("paper_epsilon", paper))
     if figures is not None:
         groups = {
             name: (float(sum(of["nats"])), int(sum(of["tokens"])))

@@ -12,10 +12,8 @@ from privasr_k2.fileio import read_json
 from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.spending import Guarantee, guarantees, guarantees_for, is_related
+from privasr_k2.privacy.totals import PERSON, LedgerTotal, Spent, ledger_totals, spent_of
 from privasr_k2.report.measures import Context, Measure, Reading
-
-#: Units that are a whole person: their epsilon is the person's.
-PERSON_UNITS = ("speaker", "caller", "person")
 
 
 def privacy(path: str, context: Context) -> Reading:
@@ -34,12 +32,16 @@ def privacy(path: str, context: Context) -> Reading:
 
 def guarantee_measures(found: Guarantee, item: str) -> Iterator[Measure]:
     """The figures of one guarantee."""
-    epsilon = found.epsilon
+    epsilon, some = found.epsilon, found.only_for_epsilon
     by_pld = epsilon.pld is not None and epsilon.pld <= epsilon.rdp
-    person = epsilon.value if found.unit in PERSON_UNITS or math.isinf(epsilon.value) else None
     values: dict[str, Any] = {
         "epsilon": epsilon.value,
-        "person_epsilon": person,
+        # All else that a person has said stays as it is where names alone are replaced.
+        "person_epsilon": math.inf if found.names_alone else found.person.value,
+        "person_units": found.person_units,
+        "names_epsilon": found.person.value if found.names_alone else None,
+        "only_for_epsilon": None if some is None else some.value,
+        "only_for": " and ".join(found.only_for) or None,
         "epsilon_rdp": epsilon.rdp,
         "epsilon_pld": epsilon.pld,
         "delta": epsilon.delta,
@@ -57,9 +59,10 @@ def guarantee_measures(found: Guarantee, item: str) -> Iterator[Measure]:
 
 
 def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure]:
-    """Guarantees of a report's own releases together, and of all in the ledger of their data.
+    """What all releases about the same people come to, then each guarantee.
 
-    Whoever tries another setting, or forces a stage again, has released both results.
+    Guarantees are those of a report's own releases together, and of all in the ledger of their
+    data: whoever tries another setting, or forces a stage again, has released both results.
 
     Args:
         ledger: of the corpus's private data; ``None``: only the report's own releases.
@@ -73,6 +76,7 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
         return []
     spent = [entry.spending for entry in own.values()]
     rows = [("of this report", promised) for promised in guarantees(spent)]
+    together = [Spent(spending, None) for spending in spent]
     if ledger is not None:
         book = Ledger(ledger, seal_of(ledger)).entries()
         lost = copies_agree(book, [*own.values()])
@@ -80,11 +84,45 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
             way_out = "name its ledger: --ledger FILE"
             raise PrivacyError(ledger, f"release {lost[0].release}", "a ledger without it", way_out)
         data = {spending.data for spending in spent}
-        all_spent = (entry.spending for entry in book)
-        concerned = [s for s in all_spent if any(is_related(s.data, name) for name in data)]
+        together = spent_of(ledger.resolve(), book)
+        concerned = [
+            of.spending
+            for of in together
+            if any(is_related(of.spending.data, name) for name in data)
+        ]
         rows += [("in the ledger", promised) for promised in guarantees_for(data, concerned)]
+    found = [
+        total
+        for total in ledger_totals(together)
+        if {spending.data for spending in spent} & set(total.data)
+    ]
     named = ((promised, f"{_covered(promised)}: all {which}") for which, promised in rows)
-    return [measure for pair in named for measure in guarantee_measures(*pair)]
+    return [
+        *(measure for total in found for measure in _total_measures(total)),
+        *(measure for pair in named for measure in guarantee_measures(*pair)),
+    ]
+
+
+def _total_measures(found: LedgerTotal) -> Iterator[Measure]:
+    """For a person, and for the finest unit: whoever is in most of it."""
+    of_level = {total.level == PERSON: total for total in found.totals}
+    whole = of_level[True].epsilon.value
+    for total in found.totals:
+        level = "all names of a person" if found.names_alone else "a whole person"
+        if total.level != PERSON:
+            level = f"each {total.level}"
+        values: dict[str, Any] = {
+            "epsilon": total.epsilon.value,
+            "person_epsilon": math.inf if found.names_alone else whole,
+            "names_epsilon": whole if found.names_alone else None,
+            "delta": total.epsilon.delta,
+            "unit": total.level,
+            "neighbours": total.relation.value,
+            "data": " and ".join(found.data),
+            "releases": total.releases,
+        }
+        item = f"all releases about the people of {' and '.join(found.data)}, for {level}"
+        yield from (Measure(metric, value, item=item) for metric, value in values.items())
 
 
 def _covered(found: Guarantee) -> str:

@@ -72,7 +72,7 @@ def test_there_are_at_most_55_verbs() -> None:
         ("rescore_fmp --out-scores s --out-run r --out-choice c", "or --out-choice"),
         ("rescore_fmp --out-scores s --out-run r --in-weights w", "that group"),
         ("prepare_fmp --out-background u --in-lm l", "with --in-lm and text"),
-        ("privacy_plan --kind queries --units 7", "found --units"),
+        ("privacy_plan --kind queries --num-units 7", "found --num-units"),
         ("tune_weights --in-nbest n --out-weights w", "--in-nbest with --in-scores"),
         ("export --in-nbest n", "an --out flag"),
         ("import_external --out-nbest x", "one of the arguments"),
@@ -99,8 +99,8 @@ def test_subcommands_of_people_are_verbs() -> None:
 
 
 def test_a_verb_gets_its_flags_and_its_help(tmp_path: Path) -> None:
-    flags = ["--unit", "speaker", "--units", "74", "--delta", "1e-5", "--rounds", "10", "--rate"]
-    flags.append("0.1")
+    flags = ["--privacy-unit", "speaker", "--num-units", "74", "--delta", "1e-5", "--rounds", "10"]
+    flags += ["--client-fraction", "0.1"]
     plan, verb = tmp_path / "plan.json", tmp_path / "verb.json"
     first = privasr("plan", *flags, "--noise", "1", "--out-plan", str(plan))
     again = privasr("verb", "privacy_plan", *flags, "--noise", "1", "--out-plan", str(verb))

@@ -1,4 +1,4 @@
-"""privacy_plan and privacy_report from the command line."""
+"""privacy_plan and ledger from the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from privasr_k2.privacy import events, release
 from tests.support.made_spending import COUNTS
 from tests.support.verbs import run
 
-PLAN = ("--unit", "speaker", "--units", "74", "--rate", "0.1", "--delta", "1e-5")
+PLAN = ("--privacy-unit", "speaker", "--num-units", "74", "--client-fraction", "0.1")
+PLAN += ("--delta", "1e-5")
 
 
 def test_the_command_of_the_documents(tmp_path):
@@ -24,7 +25,8 @@ def test_the_command_of_the_documents(tmp_path):
 
 def test_values_by_set_are_those_of_a_recipe():
     by_flags = run("privacy_plan", *PLAN, "--rounds", "100", "--noise", "1.0")
-    values = ("unit=speaker", "units=74", "rate=0.1", "delta=1e-5", "rounds=100", "noise=1.0")
+    values = ("privacy_unit=speaker", "num_units=74", "client_fraction=0.1", "delta=1e-5")
+    values += ("rounds=100", "noise=1.0")
     assert run("privacy_plan", "--set", *values) == by_flags
 
 
@@ -32,8 +34,12 @@ def test_values_by_set_are_those_of_a_recipe():
     ("arguments", "message"),
     [
         ((*PLAN, "--rounds", "100", "--noise", "1.0", "--max-epsilon", "5"), "max_epsilon"),
-        (("--unit speaker --units 74 --delta 0.1 --rounds 1 --noise 1",), "1/units"),
-        (("--units", "74", "--delta", "1e-5"), "--unit"),
+        (("--privacy-unit speaker --num-units 74 --delta 0.1 --rounds 1 --noise 1",), "1/units"),
+        (("--num-units", "74", "--delta", "1e-5"), "--privacy-unit"),
+        (("--unit", "speaker"), "--privacy-unit"),
+        (("--units=74",), "--num-units"),
+        (("--set", "rate=0.1"), "client_fraction="),
+        ((*PLAN, "--rounds 100 --noise 1 --person-units 0"), "person_units"),
         ((*PLAN, "--noise", "strong", "--rounds", "1"), "noise"),
         ((*PLAN, "--cohorts", "3"), "--cohorts"),
     ],
@@ -51,7 +57,7 @@ def test_bad_plans_end_with_code_2(arguments, message):
     ],
 )
 def test_bad_reports_end_with_code_2(arguments, message):
-    assert message in run("privacy_report", *arguments, code=2)
+    assert message in run("ledger", *arguments, code=2)
 
 
 def test_a_report_on_one_release_counts_what_bares_the_same_people(tmp_path):
@@ -63,5 +69,5 @@ def test_a_report_on_one_release_counts_what_bares_the_same_people(tmp_path):
             ledger, beside=beside, spending=spending, fingerprint=name, max_epsilon=None
         ) as begun:
             begun.finish()
-    said = run(f"privacy_report --in-path {tmp_path}/counts/privacy.json --ledger {ledger}")
+    said = run(f"ledger --in-path {tmp_path}/counts/privacy.json --ledger {ledger}")
     assert "mini/train: epsilon infinite" in said and "mini/adapt: epsilon" not in said

@@ -16,8 +16,13 @@ def test_epsilon_is_that_of_the_plan() -> None:
     setting = config("noise=1.2", "steps=50", "rate=0.2")
     [found] = guarantees([spending(setting, 74, noise_multiplier(setting))])
     nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
-    unit = {"kind": "updates", "unit": "speaker", "units": 74, "relation": RELATION.value}
-    training = {"delta": 1e-3, "rate": 0.2, "rounds": 50, "noise": 1.2}
+    unit = {
+        "kind": "updates",
+        "privacy_unit": "speaker",
+        "num_units": 74,
+        "relation": RELATION.value,
+    }
+    training = {"delta": 1e-3, "client_fraction": 0.2, "rounds": 50, "noise": 1.2}
     planned = plan(PlanRequest(**nothing | unit | training))
     assert found.epsilon == planned.epsilon and found.unit == "speaker" and found.units == 74
 

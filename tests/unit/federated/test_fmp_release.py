@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 from privasr_k2.federated.marginals import background_unigrams, smoothed, utterance_counts
 from privasr_k2.privacy import release
 from privasr_k2.privacy.accounting import Relation, account
-from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.spending import Spending, guarantees
 from privasr_k2.privacy.strategies import STRATEGIES, Turns
 from tests.support.fmp_release import mechanism
 from tests.support.fmp_tiny import CACHES, NUMBERS, random_world
@@ -220,6 +221,11 @@ def test_published_equations_and_what_they_are_worth(tmp_path: Path) -> None:
     )
     with begun(tmp_path, spending_of(config, SPOKEN)) as started:
         noisy = published_marginals(sums, 50.0, started)
+    [found] = guarantees([spending_of(config, SPOKEN)])
+    assert math.isinf(found.epsilon.value) and math.isinf(found.person.value)
+    assert found.only_for == ("each utterance of at most 40 words",)
+    assert found.only_for_epsilon is not None
+    assert found.only_for_epsilon.value == pytest.approx(40 * 2 * 50, rel=1e-3)
     error = np.abs(noisy - sums / sums.sum(axis=1, keepdims=True)).max()
     assert np.allclose(noisy.sum(axis=1), 1) and 1e-4 < error < 0.05
     assert (usable(np.array([[-0.5, 1.0, 0.5]])) == [[0, 2 / 3, 1 / 3]]).all()
@@ -233,6 +239,11 @@ def test_published_epsilon_of_an_average_utterance_of_ami() -> None:
     heaviest = moves_of_units(SPOKEN, CACHES, "user").max()
     assert worth["average"].value < worth["largest"].value
     assert abs(worth["largest"].value - 2 * heaviest) < 1e-3
+    smoothed = dataclasses.replace(CACHES, prior_words=0.0)
+    both = published_worth(SPOKEN, smoothed, 1.0, 1e-6, "user")
+    for name in ("average", "largest"):  # the paper's own arithmetic, without our smoothing
+        assert both[f"paper_{name}"] == worth[name] == worth[f"paper_{name}"]
+        assert both[name].value > both[f"paper_{name}"].value
     with pytest.raises(PrivacyError, match="epsilon"):
         published_event(0.0, 7.0, 10)
 

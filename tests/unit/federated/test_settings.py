@@ -79,14 +79,15 @@ def test_without_noise_there_is_no_claim() -> None:
 
 
 def planned_for(**asked: Any) -> Plan:
-    asked |= {"kind": "updates", "unit": "user", "units": 200, "relation": "add or remove one"}
+    asked |= {"kind": "updates", "privacy_unit": "user", "num_units": 200}
+    asked["relation"] = "add or remove one"
     nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
     return plan(PlanRequest(**{**nothing, **asked, "delta": 1e-5, "noise": 1.0}))
 
 
 @pytest.mark.parametrize("more", [[], ["privacy.quantile=0.5"], ["privacy.isolate_clients=false"]])
 def test_what_is_entered_is_what_was_planned(more: list[str]) -> None:
-    planned = planned_for(rate=0.025, rounds=4)
+    planned = planned_for(client_fraction=0.025, rounds=4)
     entered = spending(settings(*PRIVATE, *more), 200)
     assert account(entered.event, entered.relation, 1e-5) == planned.epsilon
     assert entered.sampling == "Poisson, rate 0.025" and entered.units == 200

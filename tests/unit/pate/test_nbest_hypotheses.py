@@ -95,7 +95,7 @@ def test_a_model_of_the_private_data_may_not(work):
 
 
 def test_a_model_of_the_whole_corpus_may_not(work):
-    split = "split_speech --in-feats data/feats --in-public-train data/public"
+    split = "split_corpus --in-feats data/feats --in-public-train data/public"
     stage(work, 1, f"{split} --out-dir data/private")
     stage(work, 2, "train_am --in-feats data/feats --out-dir exp/recipe_ctc")
     with pytest.raises(DataError, match=r"stage 2 \(train_am\).*data/feats"):

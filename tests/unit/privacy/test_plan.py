@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -11,9 +12,10 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.plan import PlanRequest, plan
+from privasr_k2.privacy.spending import shown
 from privasr_k2.privacy.strategies import Strategy, Turns
 
-UNITS = {"unit": "speaker", "units": 74, "relation": "add or remove one", "delta": 1e-5}
+UNITS = {"privacy_unit": "speaker", "num_units": 74, "relation": "add or remove one", "delta": 1e-5}
 BASE = dict.fromkeys(PlanRequest.__dataclass_fields__) | UNITS
 
 
@@ -23,22 +25,32 @@ def request(**values):
 
 
 def test_updates_cost_what_their_event_costs():
-    found = plan(request(rate=0.1, rounds=100, noise=1.0))
+    found = plan(request(client_fraction=0.1, rounds=100, noise=1.0))
     event = events.repeated(events.poisson_sampled(0.1, events.gaussian(1.0)), 100)
     assert found.event == event
     assert found.epsilon == account(event, Relation.ADD_OR_REMOVE_ONE, 1e-5)
     assert f"{found.epsilon.pld:.2f}" in found.lines()[-1]
 
 
+def test_a_person_of_several_devices():
+    asked = {"privacy_unit": "device", "num_units": 10_000, "person_units": 4}
+    found = plan(request(**asked, client_fraction=0.01, rounds=1000, noise=1.5))
+    assert (shown(found.epsilon.value), shown(found.person.value)) == ("0.918", "4.36")
+    assert found.to_json()["person_epsilon"] == found.person.value
+    fixed = plan(request(**asked, cohort=100, rounds=10, noise=5.0))
+    assert math.isinf(fixed.person.value) and fixed.to_json()["person_epsilon"] is None
+    assert "person_epsilon" not in plan(request(rounds=1, noise=1.0)).to_json()
+
+
 def test_inverses():
-    epsilon = plan(request(rate=0.1, rounds=100, noise=1.0)).epsilon.value
-    noise = plan(request(rate=0.1, rounds=100, epsilon=epsilon)).noise
+    epsilon = plan(request(client_fraction=0.1, rounds=100, noise=1.0)).epsilon.value
+    noise = plan(request(client_fraction=0.1, rounds=100, epsilon=epsilon)).noise
     assert noise == pytest.approx(1.0, rel=1e-3)
-    assert plan(request(rate=0.1, noise=1.0, epsilon=epsilon * 1.0001)).rounds == 100
+    assert plan(request(client_fraction=0.1, noise=1.0, epsilon=epsilon * 1.0001)).rounds == 100
 
 
 def test_a_fixed_cohort_costs_more_than_poisson():
-    poisson = plan(request(rate=7 / 74, rounds=100, noise=1.0))
+    poisson = plan(request(client_fraction=7 / 74, rounds=100, noise=1.0))
     fixed = plan(request(cohort=7, rounds=100, noise=1.0))
     assert fixed.epsilon.value > 10 * poisson.epsilon.value
     assert "fixed cohorts of 7 out of 74" in fixed.sampling
@@ -65,7 +77,7 @@ def test_noise_correlated_over_rounds():
         {"batches": 10, "bands": 4, "rounds": 40, "noise": 2.0},
         {"batches": 10, "strategy": "tree", "bands": 4, "rounds": 40, "noise": 2.0},
         {"batches": 10, "strategy": "tree", "noise": 2.0, "epsilon": 3.0},
-        {"rate": 0.1, "strategy": "tree", "rounds": 40, "noise": 2.0},
+        {"client_fraction": 0.1, "strategy": "tree", "rounds": 40, "noise": 2.0},
         {"cohort": 7, "strategy": "tree", "rounds": 40, "noise": 2.0},
         {"kind": "votes", "mechanism": "gnmax", "strategy": "tree", "rounds": 40, "noise": 2.0},
     ],
@@ -99,7 +111,9 @@ def test_counts_for_replacing_cost_twice_the_sensitivity(mechanism):
 
 def test_the_limit_is_not_part_of_what_is_written():
     limits = (None, 50.0)
-    one, other = (plan(request(rate=0.1, rounds=100, noise=1.0, max_epsilon=m)) for m in limits)
+    one, other = (
+        plan(request(client_fraction=0.1, rounds=100, noise=1.0, max_epsilon=m)) for m in limits
+    )
     assert json.dumps(one.to_json()) == json.dumps(other.to_json())
     assert events.from_json(one.to_json()["event"], "here") == one.event
 
@@ -107,22 +121,31 @@ def test_the_limit_is_not_part_of_what_is_written():
 @pytest.mark.parametrize(
     ("values", "place"),
     [
-        ({"rate": 0.1, "rounds": 100, "noise": 1.0, "max_epsilon": 5.0}, "the plan"),
-        ({"rate": 0.1, "rounds": 100, "noise": 1.0, "delta": 0.02}, "delta"),
-        ({"rate": 0.1, "rounds": 100, "noise": -1.0}, "noise"),
-        ({"rate": 1.1, "rounds": 100, "noise": 1.0}, "rate"),
-        ({"rate": 0.1, "cohort": 7, "rounds": 100, "noise": 1.0}, "sampling"),
-        ({"rate": 0.1, "rounds": 100}, "the plan"),
-        ({"rate": 0.1, "rounds": 100, "noise": 1.0, "epsilon": 1.0}, "the plan"),
-        ({"rate": 0.1, "epsilon": 1.0}, "the plan"),
-        ({"rate": 0.1, "noise": 0.1, "epsilon": 0.1}, "epsilon 0.1"),
-        ({"rate": 0.1, "rounds": 0, "noise": 1.0}, "rounds"),
-        ({"rounds": 10, "noise": 1.0, "unit": "speakers"}, "unit"),
+        ({"client_fraction": 0.1, "rounds": 100, "noise": 1.0, "max_epsilon": 5.0}, "the plan"),
+        ({"client_fraction": 0.1, "rounds": 100, "noise": 1.0, "delta": 0.02}, "delta"),
+        ({"client_fraction": 0.1, "rounds": 100, "noise": -1.0}, "noise"),
+        ({"client_fraction": 1.1, "rounds": 100, "noise": 1.0}, "rate"),
+        ({"client_fraction": 0.1, "cohort": 7, "rounds": 100, "noise": 1.0}, "sampling"),
+        ({"client_fraction": 0.1, "rounds": 100}, "the plan"),
+        ({"client_fraction": 0.1, "rounds": 100, "noise": 1.0, "epsilon": 1.0}, "the plan"),
+        ({"client_fraction": 0.1, "epsilon": 1.0}, "the plan"),
+        ({"client_fraction": 0.1, "noise": 0.1, "epsilon": 0.1}, "epsilon 0.1"),
+        ({"client_fraction": 0.1, "rounds": 0, "noise": 1.0}, "rounds"),
+        ({"rounds": 10, "noise": 1.0, "privacy_unit": "speakers"}, "privacy_unit"),
         ({"rounds": 10, "noise": 1.0, "kind": "gradients"}, "kind"),
         ({"rounds": 10, "noise": 1.0, "relation": "replace"}, "relation"),
         ({"rounds": 10, "noise": 1.0, "mechanism": "gnmax"}, "mechanism"),
         ({"kind": "votes", "rounds": 10, "noise": 1.0}, "mechanism"),
-        ({"kind": "votes", "mechanism": "gnmax", "rounds": 10, "noise": 1.0, "rate": 0.1}, "rate"),
+        (
+            {
+                "kind": "votes",
+                "mechanism": "gnmax",
+                "rounds": 10,
+                "noise": 1.0,
+                "client_fraction": 0.1,
+            },
+            "client_fraction",
+        ),
         (
             {"kind": "votes", "mechanism": "gnmax", "rounds": 10, "noise": 1.0, "asked": 20},
             "asked and threshold_noise",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 import stat
 
 import numpy as np
@@ -15,6 +16,7 @@ from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.people import People, PeopleFile
+from privasr_k2.privacy.spending import OnlyFor
 from tests.support.made_spending import COUNTS
 
 UTTERANCE = dataclasses.replace(COUNTS, unit="utterance", units=None)
@@ -262,6 +264,34 @@ def test_an_entry_of_before_is_continued(ledger, tmp_path):
     first = enter(ledger, tmp_path / "one", spending=devices, finish=True)
     again = enter(ledger, tmp_path / "one", spending=devices, people=people_in(4), max_epsilon=1)
     assert again.is_finished and again.entry == first.entry
+
+
+SHORT = OnlyFor("each utterance of at most 7 words", events.laplace_vector(0.1))
+UNCLIPPED = dataclasses.replace(
+    UTTERANCE,
+    event=events.unprotected(),
+    only_for=SHORT,
+    does_not_cover=("a utterance of more than 7 words: nothing is clipped",),
+)
+
+
+def test_no_limit_allows_what_holds_for_small_units_alone(ledger, tmp_path):
+    refuse("found infinite", ledger, tmp_path / "one", spending=UNCLIPPED, max_epsilon=1e9)
+    enter(ledger, tmp_path / "one", spending=UNCLIPPED, finish=True)
+    refuse("1 before it", ledger, tmp_path / "two", spending=UTTERANCE, max_epsilon=1e9)
+
+
+def test_an_entry_from_before_only_for_is_continued_and_infinite(ledger, tmp_path, monkeypatch):
+    before = dataclasses.replace(UNCLIPPED, event=SHORT.event, only_for=None)
+    with monkeypatch.context() as earlier:
+        earlier.setattr("privasr_k2.privacy.spending._UNCLIPPED", re.compile("(?!)"))
+        made = enter(ledger, tmp_path / "one", spending=before, finish=True)
+    assert enter(ledger, tmp_path / "one", spending=UNCLIPPED).is_finished
+    [entry] = Ledger(ledger, seal_of(ledger)).entries()
+    assert entry == dataclasses.replace(made.entry, spending=UNCLIPPED)
+    refuse("1 before it", ledger, tmp_path / "two", spending=UTTERANCE, max_epsilon=1e9)
+    enter(ledger, tmp_path / "two", spending=UTTERANCE)  # the ledger is written anew
+    assert [e.spending for e in Ledger(ledger, seal_of(ledger)).entries()] == [UNCLIPPED, UTTERANCE]
 
 
 def test_no_limit_allows_what_is_unprotected(ledger, tmp_path):

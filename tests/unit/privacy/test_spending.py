@@ -12,7 +12,7 @@ import pytest
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
-from privasr_k2.privacy.spending import Spending, guarantees, shown
+from privasr_k2.privacy.spending import OnlyFor, Spending, guarantees, shown
 
 AOR, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 COUNTS = Spending(
@@ -149,3 +149,41 @@ def test_lines_and_row_carry_everything():
     row = found.row()
     assert row["unit"] == "user" and row["delta"] == "1e-05" and row["neighbours"] == AOR.value
     assert float(row["epsilon (RDP)"]) >= float(row["epsilon (PLD)"])
+
+
+SHORT = OnlyFor("each utterance of at most 7 words", events.repeated(events.laplace_vector(0.1), 3))
+UNCLIPPED = spending(unit="utterance", event=events.unprotected(), only_for=SHORT)
+
+
+def test_what_holds_for_small_units_alone_is_no_guarantee():
+    [found] = guarantees([UNCLIPPED])
+    assert found.epsilon.value == found.person.value == math.inf
+    assert found.only_for == (SHORT.units,) and found.only_for_epsilon is not None
+    assert found.only_for_epsilon == account(SHORT.event, AOR, 1e-5)
+    assert SHORT.units in "\n".join(found.lines()) and SHORT.units in found.row().values()
+    [twice] = guarantees([UNCLIPPED, spending(unit="utterance")])
+    together = events.composed(SHORT.event, COUNTS.event)
+    assert twice.only_for_epsilon == account(together, AOR, 1e-5)
+    [bare] = guarantees([UNCLIPPED, spending(unit="utterance", event=events.unprotected())])
+    assert bare.only_for_epsilon is None
+    assert math.isinf(guarantees([COUNTS, UNCLIPPED])[0].epsilon.value)  # each user, too
+    with pytest.raises(PrivacyError, match="only_for"):
+        spending(only_for=SHORT)
+
+
+def test_json_of_what_holds_for_small_units():
+    values = json.loads(json.dumps(UNCLIPPED.to_json()))
+    assert Spending.from_json(values, "here") == UNCLIPPED
+    values["only_for"] = {"units": "all"}
+    with pytest.raises(PrivacyError, match="only_for"):
+        Spending.from_json(values, "here")
+
+
+def test_an_entry_from_before_only_for_holds_for_small_units_alone():
+    sentence = "a utterance of more than 7 words: nothing is clipped"
+    changes = {"unit": "utterance", "event": SHORT.event, "does_not_cover": (sentence,)}
+    before = spending(**changes).to_json()
+    assert "only_for" not in before
+    found = Spending.from_json(before, "here")
+    assert found == spending(**{**changes, "event": events.unprotected(), "only_for": SHORT})
+    assert Spending.from_json(found.to_json(), "here") == found

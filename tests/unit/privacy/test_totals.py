@@ -10,7 +10,7 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.groups import for_group
 from privasr_k2.privacy.spending import Spending
-from privasr_k2.privacy.totals import PERSON, Spent, Total, totals
+from privasr_k2.privacy.totals import PERSON, Spent, Total, ledger_totals, totals
 
 ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 NOISE = events.gaussian(2.0)
@@ -123,3 +123,43 @@ def test_both_relations_together() -> None:
 def test_unprotected_text_is_infinite_for_all() -> None:
     found = by_level(spent("user"), spent("user", event=events.unprotected()))
     assert math.isinf(found[PERSON].epsilon.value)
+
+
+def test_of_a_whole_ledger() -> None:
+    names = {"event": events.randomized_response(0.9, 50), "relation": REPLACE}
+    book = [
+        spent("user", "ab"),
+        spent("user", "cd"),
+        spent("device", "bc", person_units=2),
+        spent("mention", "a", person_units=1, **names),
+        spent("utterance", "xy", data="ami/train", person_units=4),
+    ]
+    mini, of_names, ami = ledger_totals(book)
+    assert [found.data for found in (mini, of_names, ami)] == [("mini/test",)] * 2 + [
+        ("ami/train",)
+    ]
+    assert [found.names_alone for found in (mini, of_names, ami)] == [False, True, False]
+    # b, and c, are in two releases; nobody is in three.
+    person, unit = mini.totals
+    assert (person.level, person.releases, unit.level) == (PERSON, 2, "device")
+    assert person.epsilon.value == pytest.approx(epsilon(NOISE, for_group(NOISE, 2)))
+    assert unit.epsilon.value == pytest.approx(epsilon(NOISE, for_group(NOISE, 2)))
+    assert of_names.totals[1].level == "mention"
+    assert ami.totals[0].epsilon.value == pytest.approx(epsilon(for_group(NOISE, 4)))
+
+
+def test_of_a_ledger_is_what_a_limit_is_held_against() -> None:
+    book = [spent("user", "ab"), spent("meeting", None, person_units=2), spent("user", "b")]
+    [found] = ledger_totals(book, delta=DELTA)
+    assert {t.level: t.epsilon for t in found.totals} == {
+        level: total.epsilon for level, total in by_level(book[2], *book[:2]).items()
+    }
+
+
+def test_units_of_one_rank_have_totals_of_their_own() -> None:
+    book = [spent("call", event=events.gaussian(1.0)), spent("device"), spent("user")]
+    [found] = ledger_totals(book)
+    assert found.totals[1].level == "call"
+    inside = epsilon(events.gaussian(1.0), for_group(NOISE, 2))
+    assert found.totals[1].epsilon.value == pytest.approx(inside)
+    assert ledger_totals([]) == []

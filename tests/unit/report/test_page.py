@@ -14,6 +14,10 @@ import pytest
 from privasr_k2 import config
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json
+from privasr_k2.privacy import events
+from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.groups import for_group
+from privasr_k2.privacy.people import People
 from privasr_k2.privacy.spending import shown
 from privasr_k2.recipe.systems import write_systems
 from privasr_k2.report.beside import END, START, beside_papers, with_block
@@ -88,11 +92,42 @@ def test_the_first_table_answers(tmp_path: Path) -> None:
     found = {title: cell.text for (title, _), cell in cells}
     own = figure(rows, "gnmax", "wer")
     assert own.epsilon is not None
-    assert found["epsilon"] == found["epsilon, person"] == shown(own.epsilon)
+    assert found["epsilon"] == found["epsilon of a person"] == shown(own.epsilon)
     assert (found["public"], found["not private"], found["gap closed %"]) == ("23.33", "6.67", "80")
     assert found["private"] == f"10.00 ({own.low:.2f} to {own.high:.2f})"
     [test] = [row for row in rows if (row.system, row.against) == ("gnmax", "public")]
-    assert found["p (Holm)"] == p_text(test.p_holm) and found["unit"] == "speaker, delta 1e\u201105"
+    assert (
+        found["p (Holm)"] == p_text(test.p_holm)
+        and found["for each"] == "speaker, delta 1e\u201105"
+    )
+
+
+def test_the_first_table_says_what_a_person_has(tmp_path: Path) -> None:
+    """Noise for each device is no such noise for whoever is on six of them."""
+    people = People.of([(f"d{n}", "anna") for n in range(6)], source="clients")
+    event = events.repeated(events.poisson_sampled(0.05, events.gaussian(1.5)), 5)
+    spent = spend(tmp_path / "fl", 1.5, unit="device", people=people, event=event)
+    shared = {"protects": "each {unit} of toy", "headline": True}
+    one = system(tmp_path, "fl", "fedlm", 3, artifacts={"privacy": str(spent)}, **shared)
+    names = {"relation": Relation.REPLACE_ONE, "event": events.randomized_response(0.9, 50)}
+    mentions = spend(tmp_path / "text", 1.0, unit="mention", people=people, **names)
+    two = system(tmp_path, "text", "x", artifacts={"privacy": str(mentions)}, **shared)
+    rows = rows_of(tmp_path, [one, two])
+    made = headline([(Index(rows), rows)])
+    of_device, of_names = (
+        {title: cell.text for (title, _), cell in zip(made.columns, row, strict=True)}
+        for row in made.rows
+    )
+    own = figure(rows, "fl", "wer")
+    whole = account(for_group(event, 8), Relation.ADD_OR_REMOVE_ONE, 1e-5).value
+    assert own.epsilon is not None and whole > 5 * own.epsilon
+    assert of_device["epsilon of a person"] == f"{shown(whole)} (at most 8 devices)"
+    assert of_device["protects"] == "each device of toy" and of_device["epsilon"] != shown(whole)
+    assert of_names["epsilon of a person"].startswith("infinite (all names of one: ")
+    [beside] = [r for r in beside_papers([(layout("fedlm"), rows)]).split("\n") if "| fl " in r]
+    assert [cell.strip() for cell in beside.split("|")][-4:-1] == [
+        shown(own.epsilon), "device", shown(whole)
+    ]  # fmt: skip
 
 
 def test_a_release_that_was_not_measured_has_its_row(tmp_path: Path) -> None:
@@ -101,7 +136,8 @@ def test_a_release_that_was_not_measured_has_its_row(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, [one])
     [row] = headline([(Index(rows), rows)]).rows
     texts = [cell.text for cell in row]
-    assert texts[:2] == ["text", "names"] and texts[3] == texts[6] == "–" and texts[-1] == "toy"
+    assert texts[:2] == ["text", "names"] and texts[4] == "infinite" and texts[6] == "–"
+    assert texts[-1] == "toy"
 
 
 def test_a_comparison_stands_once_with_one_p(tmp_path: Path) -> None:

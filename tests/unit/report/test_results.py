@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,10 @@ from privasr_k2.fileio import read_json, write_json
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.ledger import entries_beside
+from privasr_k2.privacy.people import People
+from privasr_k2.privacy.spending import OnlyFor
 from privasr_k2.report.readers.privacy import ledger_measures
-from privasr_k2.report.results import collect, read_rows, with_holm, write_rows
+from privasr_k2.report.results import Row, collect, read_rows, with_holm, write_rows
 from privasr_k2.scoring.holm import holm
 from privasr_k2.scoring.matched_pairs import compare
 from tests.support.made_recipe import (
@@ -48,12 +51,69 @@ def test_figures_and_epsilons(tmp_path: Path) -> None:
     assert private.facts["teachers"] == 40 and private.commit == "0.1.0 abc"
 
 
-@pytest.mark.parametrize("unit", ["device", "utterance", "meeting", "user"])
-def test_a_unit_that_is_no_person_says_nothing_of_one(tmp_path: Path, unit: str) -> None:
-    spent = spend(tmp_path / "fl", 2.0, unit=unit)
-    one = system(tmp_path, "fl", "fedlm", 3, artifacts={"privacy": str(spent)})
-    row = figure(rows_of(tmp_path, [one]), "fl", "wer")
-    assert row.epsilon is not None and row.person_epsilon is None
+def _epsilon(*of: events.Event) -> float:
+    return account(events.composed(*of), Relation.ADD_OR_REMOVE_ONE, 1e-5).value
+
+
+def _spent_row(folder: Path, spent: Path, **more: Any) -> Row:
+    one = system(folder, "fl", "fedlm", 3, artifacts={"privacy": str(spent)}, **more)
+    return figure(rows_of(folder, [one]), "fl", "wer")
+
+
+@pytest.mark.parametrize("unit", ["device", "utterance", "meeting"])
+def test_a_person_of_unknown_units_has_no_bound(tmp_path: Path, unit: str) -> None:
+    row = _spent_row(tmp_path, spend(tmp_path / "fl", 2.0, unit=unit))
+    assert row.epsilon == _epsilon(events.gaussian(2.0))
+    assert row.person_epsilon == math.inf and row.person_units is None
+
+
+def test_a_person_is_several_units(tmp_path: Path) -> None:
+    pairs = [(f"d{n}", "anna") for n in range(3)] + [("d3", "bob")]
+    people = People.of(pairs, source="clients")
+    protects = "each {unit} of toy"
+    spent = spend(tmp_path / "fl", 4.0, unit="device", people=people)
+    row = _spent_row(tmp_path, spent, protects=protects)
+    assert row.epsilon == _epsilon(events.gaussian(4.0))
+    assert row.person_units == 4 and row.protects == "each device of toy"
+    assert row.person_epsilon == pytest.approx(_epsilon(events.gaussian(1.0)))
+
+
+def test_a_user_is_a_person(tmp_path: Path) -> None:
+    row = _spent_row(tmp_path, spend(tmp_path / "fl", 2.0, unit="user"))
+    assert row.person_epsilon == row.epsilon and row.person_units == 1
+
+
+def test_replaced_names_are_not_the_person(tmp_path: Path) -> None:
+    names = {"relation": Relation.REPLACE_ONE, "event": events.randomized_response(0.9, 50)}
+    people = People.of([(f"m{n}", "anna") for n in range(4)], source="text")
+    spent = spend(tmp_path / "fl", 2.0, unit="mention", people=people, **names)
+    row = _spent_row(tmp_path, spent)
+    assert row.person_epsilon == math.inf and row.person_units == 4
+    rows = rows_of(tmp_path, [system(tmp_path, "a", "x", artifacts={"privacy": str(spent)})])
+    of_names = figure(rows, "a", "names_epsilon", item="").value
+    four = events.repeated(events.randomized_response(0.9, 50), 4)
+    assert of_names == pytest.approx(account(four, Relation.REPLACE_ONE, 1e-5).value)
+
+
+def test_what_holds_for_small_units_alone_is_infinite(tmp_path: Path) -> None:
+    short = OnlyFor("each utterance of at most 7 words", events.laplace_vector(0.1))
+    bare = {"event": events.unprotected(), "only_for": short}
+    spent = spend(tmp_path / "as_published", 2.0, unit="utterance", **bare)
+    found = system(tmp_path, "a", "fmp", 3, artifacts={"privacy": str(spent)})
+    rows = rows_of(tmp_path, [found])
+    assert figure(rows, "a", "wer").epsilon == math.inf == figure(rows, "a", "wer").person_epsilon
+    assert figure(rows, "a", "only_for").value == short.units
+    assert figure(rows, "a", "only_for_epsilon").value == pytest.approx(10.0, rel=1e-3)
+
+
+def test_rows_of_before_say_nothing_of_units(tmp_path: Path) -> None:
+    row = figure(rows_of(tmp_path, pate(tmp_path)), "gnmax", "wer").to_json()
+    del row["person_units"]
+    for unit, expected in (("device", math.inf), ("user", row["epsilon"])):
+        found = Row.from_json({**row, "unit": unit, "person_epsilon": None})
+        assert found.person_epsilon == expected and found.person_units is None
+    public = Row.from_json({**row, "unit": "", "epsilon": None, "person_epsilon": None})
+    assert public.person_epsilon is None
 
 
 def test_every_comparison_is_that_of_the_two_systems_alone(tmp_path: Path) -> None:
@@ -138,7 +198,9 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert len({tuple(line) for line in lines if line["system"] == "gnmax"}) == 1
     assert all(line["value"] is None or not isinstance(line["value"], bool) for line in lines)
-    assert {line["epsilon"] for line in lines if line["system"] == "all_data"} == {"inf"}
+    for name in ("epsilon", "person_epsilon"):  # a string that pandas takes for a number
+        assert {line[name] for line in lines if line["system"] == "all_data"} == {"inf"}
+    assert {line["person_units"] for line in lines if line["system"] == "gnmax"} == {1}
     (tmp_path / "results.jsonl").write_text('{"system": "x"}\n')
     with pytest.raises(DataError, match="a row of report"):
         read_rows(tmp_path / "results.jsonl")
@@ -184,9 +246,11 @@ def test_a_run_that_was_made_again_is_in_the_ledger(tmp_path: Path) -> None:
     spend(tmp_path / "of_others", 2.0, data="ami/train")
     told = ledger_measures(tmp_path / "ledger.json", entries)
     releases = _ledger(told, "releases")
+    total = "all releases about the people of toy/train, for a whole person"
+    assert next(iter(releases)) == total and releases[total] == 2
     name = "toy/train, each speaker, add or remove one: all "
     assert releases[f"{name}of this report"] == 1 and releases[f"{name}in the ledger"] == 2
-    assert not any(item.startswith("ami") for item in releases)
+    assert not any("ami" in item for item in releases)
     twice = account(events.repeated(events.gaussian(2.0), 2), Relation.ADD_OR_REMOVE_ONE, 1e-5)
     assert _ledger(told, "epsilon")[f"{name}in the ledger"] == pytest.approx(twice.value)
 
@@ -203,5 +267,24 @@ def test_another_ledger_or_none(tmp_path: Path) -> None:
     with pytest.raises(PrivacyError, match="a ledger without it"):
         ledger_measures(tmp_path / "other" / "ledger.json", entries)
     assert ledger_measures(tmp_path / "no_ledger.json", []) == []
-    items = {m.item.rpartition(": ")[2] for m in ledger_measures(None, entries)}
-    assert items == {"all of this report"}
+    items = list(dict.fromkeys(m.item for m in ledger_measures(None, entries)))
+    assert len(items) == 3 and items[-1].endswith("all of this report")
+
+
+def test_totals_over_all_releases_of_the_same_people_come_first(tmp_path: Path) -> None:
+    """Devices dealt twice from the same people, who are together on other data, too."""
+    pairs = [(f"d{n}", "anna") for n in range(2)]
+    people = People.of(pairs, source="clients")
+    devices = {"unit": "device", "people": people}
+    shown = spend(tmp_path / "one", 4.0, data="toy/adapt/devices_40", **devices)
+    spend(tmp_path / "two", 4.0, data="toy/adapt/devices_41", **devices)
+    entries = entries_beside(shown)
+    told = ledger_measures(tmp_path / "ledger.json", entries)
+    epsilons, of_person = _ledger(told, "epsilon"), _ledger(told, "person_epsilon")
+    person, unit, *single = epsilons
+    assert "whole person" in person and "each device" in unit
+    assert all("devices_40, each device" in item for item in single)
+    assert epsilons[person] == pytest.approx(_epsilon(*[events.gaussian(2.0)] * 2))
+    assert epsilons[unit] == pytest.approx(_epsilon(*[events.gaussian(4.0)] * 2))
+    assert of_person[person] == of_person[unit] == epsilons[person]
+    assert of_person[single[0]] == pytest.approx(_epsilon(events.gaussian(2.0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.federated.train import paper_epsilon
 from privasr_k2.fileio import write_json
+from privasr_k2.recipe.systems import System
 from privasr_k2.report.compare import comparison_text
 from privasr_k2.report.figures import Plot, Point, plots_of, scale_of, svg_of, write_figures
 from privasr_k2.report.layout import fits
@@ -26,6 +28,7 @@ from tests.support.made_recipe import (
     layout,
     pate,
     rows_of,
+    spend,
     system,
 )
 from tests.support.made_scores import write_score
@@ -118,9 +121,52 @@ def test_a_row_says_what_was_measured(tmp_path: Path) -> None:
     assert cells(rates, "all data")["epsilon"] == "infinite"
     tables = {table.title: table for table in tables_of(layout("pate"), rows)}
     spent = tables["All that was spent"]
-    items = [row[0].text.rpartition(": ")[2] for row in spent.rows]
-    assert items == ["all of this report", "all in the ledger"]
+    items = [row[0].text for row in spent.rows]
+    assert [item.rpartition(", for ")[2] for item in items[:2]] == [
+        "a whole person",
+        "each speaker",
+    ]
+    ends = [item.rpartition(": ")[2] for item in items[2:]]
+    assert ends == ["all of this report", "all in the ledger"]
     assert spent.notes == ("Not covered: the roster; and the pool",)
+
+
+def test_titles_name_the_units_of_their_rows(tmp_path: Path) -> None:
+    systems = [
+        system(
+            tmp_path, unit, "fedlm", 3, facts={"noise": 0.5},
+            artifacts={"privacy": str(spend(tmp_path / unit, 2.0, unit=unit))},
+        )
+        for unit in ("device", "user", "device")
+    ]  # fmt: skip
+    table = (
+        "{title: 'for each {unit}', notes: ['{unit}s'], kinds: [score_test], columns: [label, wer]}"
+    )
+    figure = "{name: a, title: '{unit}', kinds: [score_test], x: epsilon, y: wer, by: [noise]}"
+    values = (f"tables=[{table}]", f"figures=[{figure}]")
+
+    def titles(of: Sequence[System]) -> tuple[str, tuple[str, ...], str, str]:
+        rows, made = rows_of(tmp_path, of), layout("fedlm", *values)
+        first, [(_, plot)] = tables_of(made, rows)[0], plots_of(made, rows)
+        return first.title, first.notes, plot.title, plot.xlabel
+
+    both = ("for each device or user", ("device or users",), "device or user, test")
+    assert titles(systems[:2]) == (*both, "epsilon for each device or user")
+    twice = [systems[0], changed(systems[2], name="again")]
+    assert titles(twice)[0] == "for each device"
+    with pytest.raises(ConfigError, match="placeholder"):
+        layout("pate", "tables=[{title: 'a {units}', columns: [wer]}]")
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_no_table_shows_an_epsilon_without_unit_and_person(name: str) -> None:
+    for table in layout(name).all_tables:
+        columns = {column.name for column in table.columns if column.view == "value"}
+        if "epsilon" in columns:
+            assert columns >= {"unit", "person_epsilon", "person_units"}, table.title
+    titles = [one.title for one in (*layout(name).all_tables, *layout(name).all_figures)]
+    claims = re.compile(r"\b(user|speaker|person|people|device)(s|-level)?\b", re.IGNORECASE)
+    assert not [title for title in titles if claims.search(title)]
 
 
 def test_tables_sort_split_and_leave_out(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""split_text from the command line."""
+"""split_corpus from the command line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from privasr_k2.fileio import read_json, write_jsonl
 from privasr_k2.text.tagged_files import read_tagged
 from tests.support.conf import section
+from tests.support.sides import corpus
 from tests.support.verbs import call, refused
 
 
@@ -44,7 +45,9 @@ def test_parts_and_what_is_said_of_them(manifests: Path) -> None:
     out, written = manifests.parent / "split", manifests.parent / "written.jsonl"
     write_jsonl(written, [{"id": "w", "user": "t3", "text": "e f g h", "entities": []}])
     config = ("--config", section("split_text"), "--set", "sizes=[4,12]", "tolerance=3")
-    call("split_text", "--in-manifests", manifests, "--in-text", written, "--out-dir", out, *config)
+    call(
+        "split_corpus", "--in-manifests", manifests, "--in-text", written, "--out-dir", out, *config
+    )
     names = ("background", "adapt_4", "adapt_12", "dev", "test")
     assert {path.name for path in out.iterdir()} == {
         "about.json",
@@ -68,14 +71,14 @@ def test_speech_of_other_manifests_counts(manifests: Path, tmp_path: Path) -> No
     write_jsonl(tmp_path / "text/cuts_train.jsonl.gz", text_only)
     config = ("--config", section("split_text"), "--set", "sizes=[12]", "tolerance=3")
     flags = ("--in-manifests", tmp_path / "text", "--out-dir", tmp_path / "split", *config)
-    call("split_text", *flags)
+    call("split_corpus", *flags)
     about = read_json(tmp_path / "split/about.json")
     assert about["parts"]["background"]["minutes"] is None
     assert about["sizes"]["adapt_12"]["users_with_speech_in_train"] == []
     assert (
         len(about["sizes"]["adapt_12"]["users_of_train"]) == about["parts"]["adapt_12"]["users"] > 0
     )
-    call("split_text", *flags, "--in-spoken", manifests)
+    call("split_corpus", *flags, "--in-spoken", manifests)
     about = read_json(tmp_path / "split/about.json")
     assert (
         about["parts"]["background"]["minutes"] == 0.5 * about["parts"]["background"]["utterances"]
@@ -88,8 +91,22 @@ def test_what_is_refused_leaves_nothing(manifests: Path) -> None:
     flags = ("--in-manifests", manifests, "--out-dir", out, "--config", section("split_text"))
     write_jsonl(manifests / "cuts_test.jsonl.gz", [cut("x", "y", entities=None)])
     with refused("bin.tag_entities"):
-        call("split_text", *flags)
+        call("split_corpus", *flags)
     (manifests / "cuts_train.jsonl.gz").unlink()
     with refused("cuts of the role train, found adapt dev test"):
-        call("split_text", *flags)
+        call("split_corpus", *flags)
     assert not out.exists()
+
+
+def test_speech_gets_sides(tmp_path: Path) -> None:
+    pytest.importorskip("lhotse")
+    feats = corpus(tmp_path, "own", [f"s{number}" for number in range(10)])
+    other = corpus(tmp_path, "other", ["o1"])
+    given = ("--in-feats", feats, "--in-public-train", other, "--out-dir", tmp_path / "sides")
+    config = ("--config", section("split_speech"), "--set", "pool_share=0.2")
+    with refused("--in-text and --in-spoken with --in-manifests"):
+        call("split_corpus", *given, *config, "--in-spoken", feats)
+    call("split_corpus", *given, *config)
+    told = read_json(tmp_path / "sides/sides.json")
+    assert told["unit"] == "speaker" and told["public"]["speakers"] == ["o1"]
+    assert [len(told[side]["speakers"]) for side in ("private", "pool")] == [8, 2]
