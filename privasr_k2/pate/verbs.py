@@ -85,5 +85,6 @@ def print_result(summary: Mapping[str, Any], release: Release | None) -> None:
         return
     for line in guarantees([release.entry.spending])[0].lines():
         log.info(line)
-    for line in published_lines(summary["as_published"]):
+    published = summary["as_published"]
+    for line in published_lines(published) if published is not None else ():
         log.warning(line)

@@ -137,7 +137,14 @@ def _protected(private: Sequence[_Read], history: _History, people: People | Non
         persons = map(history.persons, behind)
         known.append(frozenset().union(*(of.names for of in persons if of.complete)))
     names = frozenset[str]().union(*known) if people is None else people.names
-    return _Protected(tuple(private), tuple(sources), Persons(names, bool(names)))
+    inputs = (read for start in private for read in (start, *_links(start)))
+    return _Protected(tuple(inputs), tuple(sources), Persons(names, bool(names)))
+
+
+def _links(read: _Read) -> list[_Read]:
+    """The same under the path that links lead to."""
+    real = os.path.realpath(read.path)
+    return [] if real == read.path else [dataclasses.replace(read, path=real)]
 
 
 def _conflict(read: _Read, protected: _Protected, history: _History) -> str:
@@ -227,12 +234,13 @@ class _History:
                 continue
             seen.add((read.path, read.roles))
             yield read
+            todo += _links(read)
             for stage in self._writers(read.path):
                 todo += follow(stage, read, self.persons(read))
 
     def persons(self, read: _Read) -> Persons:
         """The persons of the records at a path; none of a corpus as it came."""
-        if read.is_raw:
+        if read.is_raw and os.path.isdir(read.path):
             return Persons(frozenset(), False)
         key = read.path, read.roles
         if key not in self._persons:

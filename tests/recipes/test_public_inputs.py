@@ -95,4 +95,4 @@ def test_a_vocabulary_of_private_text_is_found(work: Path) -> None:
     words += " --lang-options train_words=true"
     for stage in stages(work, words):
         [(place, why)] = _violations(stage, None)
-        assert place.startswith("--in-public-init") and "(vocabulary of public text)" in why
+        assert place.startswith("--in-public-init") and "stage 2 (prepare_lang)" in why

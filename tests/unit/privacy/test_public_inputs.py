@@ -84,6 +84,17 @@ def test_people_count_whatever_the_way(work):
         after("data/m/cuts_train.jsonl.gz", str(other / "exp/am"))
 
 
+def test_links_are_followed(work, tmp_path):
+    write_text(work / "data/tagged.jsonl", '{"id": "1", "text": "x"}\n')
+    stamp(work, 2, "make_name_lists --in-tagged data/tagged.jsonl --out-lists lists")
+    (work / "lists").mkdir()
+    (tmp_path / "lists").symlink_to(work / "lists")
+    (tmp_path / "text.jsonl").symlink_to(work / "data/tagged.jsonl")
+    for private in ("data/tagged.jsonl", str(tmp_path / "text.jsonl")):
+        with pytest.raises(PrivacyError):
+            after(private, str(tmp_path / "lists"))
+
+
 def test_people_may_be_given(work):
     write_text(work / "votes", "1")
     stamp(work, 2, "train_lm --in-manifests data/m --out-dir exp/lm")
