@@ -37,8 +37,10 @@ SORTING: dict[str, tuple[str, ...]] = {
     "prepare_corpus": (),
     "prepare_earnings21": (),
     "compute_features": ("--in-manifests",),
-    "split_speech": ("--in-feats", "--in-public-train"),
-    "split_text": ("--in-manifests", "--in-text", "--in-spoken"),
+    **dict.fromkeys(
+        ("split_corpus", "split_speech", "split_text"),
+        ("--in-feats", "--in-public-train", "--in-manifests", "--in-text", "--in-spoken"),
+    ),
     "tag_entities": ("--in-manifests", "--in-text"),
     "make_shards": ("--in-private-feats", "--in-public-dev"),
     "make_clients": ("--in-cuts",),
