@@ -41,7 +41,7 @@ OVERRIDE = "--public-from-private"
 _PRIVATE = ("--in-private-", "--raw-private-")
 #: Flags that units come in by, where none is named private.
 _UNITS = ("--in-feats", "--in-shards", "--in-clients", "--in-cuts", "--in-nbest", "--in-text",
-          "--in-tagged", "--in-manifests")  # fmt: skip
+          "--in-tagged", "--in-manifests", "--raw-conll", "--raw-text")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,10 @@ def _violations(verb: Stage, people: People | None) -> Iterator[tuple[str, str]]
     for flag, value, start in inputs:
         if flag.startswith(_PRIVATE):
             continue
-        for read in history.behind(start, _all_inputs):
+        reads = list(history.behind(start, _all_inputs))
+        if len(reads) == 1:
+            log.info("%s %s: no stage has written it; it is public as declared", flag, value)
+        for read in reads:
             if why := _conflict(read, protected, history):
                 way = ", then ".join(reversed(read.stages))
                 yield f"{flag} {value}", f"{why}, read by {way or 'this verb'}"

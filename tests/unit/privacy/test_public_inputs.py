@@ -132,6 +132,10 @@ def test_nothing_is_known_of_persons(work):
             after("data/tagged.jsonl", "lists")
     stamp(work, 3, "make_name_lists --in-tagged other.jsonl --out-lists lists")
     assert after("data/tagged.jsonl", "lists") == COUNTS
+    for name in ("data/tagged.jsonl", "other.jsonl"):
+        stamp(work, 2, f"tag_entities --raw-conll a.conll --out-text {name}")
+    with pytest.raises(PrivacyError, match=r"a\.conll"):
+        after("data/tagged.jsonl", "lists")
 
 
 def test_a_release_ends_the_way_and_an_unprotected_one_does_not(work):
