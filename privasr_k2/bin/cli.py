@@ -67,8 +67,8 @@ def parser(doc: str | None, **flags: str) -> argparse.ArgumentParser:
     if "max_epsilon" in flags:  # the verb makes a release
         add_flags(parser, ledger_copy="[DIR] second copy of the ledger (default: WORK_DIR.ledger)")
         accepts = "accept public inputs that are made of the private data: epsilon is infinite"
-        given = {"choices": ("true", "false"), "default": "false", "help": accepts}
-        parser.add_argument("--public-from-private", **given)
+        words = ("true", "false")
+        parser.add_argument("--public-from-private", choices=words, default="false", help=accepts)
     return parser
 
 
