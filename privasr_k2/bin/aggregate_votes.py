@@ -45,7 +45,8 @@ def main() -> None:
         if args.in_public_nbest is None:
             place = "the command line"
             raise ConfigError(place, "--in-public-nbest", "none", "give what was voted for")
-        check_public(args.in_public_nbest)
+        if args.public_from_private == "false":
+            check_public(args.in_public_nbest)
         lists, lang = read_nbest(args.in_public_nbest), load_lang(args.in_lang)
         hypotheses = nbest_hypotheses(lists, lang, votes.max_hyps)
         inputs.append(args.in_public_nbest)

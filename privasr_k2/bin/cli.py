@@ -66,6 +66,9 @@ def parser(doc: str | None, **flags: str) -> argparse.ArgumentParser:
     add_flags(parser, **flags)
     if "max_epsilon" in flags:  # the verb makes a release
         add_flags(parser, ledger_copy="[DIR] second copy of the ledger (default: WORK_DIR.ledger)")
+        accepts = "accept public inputs that are made of the private data: epsilon is infinite"
+        words = ("true", "false")
+        parser.add_argument("--public-from-private", choices=words, default="false", help=accepts)
     return parser
 
 
@@ -138,9 +141,14 @@ def parse(
 def begin_release(
     args: argparse.Namespace, spending: Spending, fingerprint: str, people: People | None = None
 ) -> AbstractContextManager[Release]:
-    """:func:`privasr_k2.privacy.release.begin` by the flags that every release has."""
-    from privasr_k2.privacy import release
+    """:func:`privasr_k2.privacy.release.begin` by the flags that every release has.
 
+    Raises:
+        PrivacyError: a public input that is made of the private data, beside those of ``begin``.
+    """
+    from privasr_k2.privacy import public_inputs, release
+
+    spending = public_inputs.checked(args, spending, people)
     return release.begin(
         args.ledger,
         beside=args.out_privacy,

@@ -55,7 +55,7 @@ def main() -> None:
     with cli.begin_release(args, prepared.spending, fingerprint) as begun:
         prepared.write(begun)
     log.log(prepared.level, prepared.line)
-    for line in guarantees([prepared.spending])[0].lines():
+    for line in guarantees([begun.entry.spending])[0].lines():
         log.log(prepared.level, line)
 
 

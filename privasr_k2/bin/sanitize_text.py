@@ -60,7 +60,7 @@ def main() -> None:
     fingerprint = release.fingerprint_of(config, inputs)
     with cli.begin_release(args, spending(config, protected), fingerprint) as begun:
         sanitize(args.out_dir, texts, lists, config, begun)
-    for line in guarantees([spending(config, protected)])[0].lines():
+    for line in guarantees([begun.entry.spending])[0].lines():
         log.info(line)
 
 

@@ -1,14 +1,14 @@
 r"""Train an acoustic model by DP-SGD on private speech, or continue an interrupted training.
 
     privasr verb train_dpsgd --in-private-feats data/feats_fbank \
-        --in-public-dev data/feats_public --in-lang data/lang_char --in-init exp/pate/public \
-        --out-dir exp/dpsgd/eps8 --out-privacy exp/dpsgd/eps8_privacy.json \
-        --ledger privacy/ledger.json --config conf/pate.yaml#dpsgd \
-        --set data=an4/train unit=speaker epsilon=8
+        --in-public-dev data/feats_public --in-lang data/lang_char \
+        --in-public-init exp/pate/public --out-dir exp/dpsgd/eps8 \
+        --out-privacy exp/dpsgd/eps8_privacy.json --ledger privacy/ledger.json \
+        --config conf/pate.yaml#dpsgd --set data=an4/train unit=speaker epsilon=8
 
 The training reads role train of --in-private-feats. Role dev of --in-public-dev is only scored. The
-model has the form, normalization and tokens of --in-init. Without epsilon and noise there is no
-guarantee, and --out-privacy and --ledger are omitted. --out-dir gets what train_am writes, and
+model has the form, normalization and tokens of --in-public-init. Without epsilon and noise there is
+no guarantee, and --out-privacy and --ledger are omitted. --out-dir gets what train_am writes, and
 dpsgd.json.
 """
 
@@ -31,7 +31,7 @@ def main() -> None:
         in_private_feats="DIR features folder",
         in_public_dev="DIR features folder",
         in_lang="DIR language folder",
-        in_init="DIR|--in-public-init initial model",
+        in_public_init="DIR|--in-init initial model",
         out_dir="DIR the model's folder",
         out_privacy="[FILE] privacy.json, where there is noise",
         ledger="[FILE] of the speech, where there is noise",
@@ -54,7 +54,8 @@ def main() -> None:
         given = f"epsilon={config.epsilon} noise={config.noise}"
         raise ConfigError("the command line", wanted, given, "see --help")
     lang = load_lang(args.in_lang)
-    inputs = read_inputs(args.in_private_feats, args.in_public_dev, lang, args.in_init, config)
+    private, dev, init = args.in_private_feats, args.in_public_dev, args.in_public_init
+    inputs = read_inputs(private, dev, lang, init, config)
     noise = noise_multiplier(config)
     inputs.model.to(choose_device(args.device))
     trainer = Trainer(inputs.model, inputs.data, config, noise)
@@ -64,9 +65,9 @@ def main() -> None:
         if config.claims:
             spent = spending(config, len(inputs.data.units), noise)
             log.info("plan: noise %.6g by the clip, %d steps", noise, config.steps)
-            for line in guarantees([spent])[0].lines():
-                log.info(line)
             begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
+            for line in guarantees([begun.entry.spending])[0].lines():
+                log.info(line)
         train_dpsgd(trainer, inputs, args.out_dir, fingerprint, begun)
 
 

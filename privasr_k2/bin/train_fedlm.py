@@ -85,9 +85,9 @@ def main() -> None:
             fingerprint = release.fingerprint_of(neutral(config), inputs)
             begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
         train_fedlm(clients, dev, args.in_public_init, args.out_dir, config, process, begun)
-        if spent is not None and process.leads:
+        if begun is not None:
             of_paper = paper_epsilon(config.privacy.noise, config.privacy.delta)
-            for line in guarantees([spent])[0].lines():
+            for line in guarantees([begun.entry.spending])[0].lines():
                 log.info(line)
             plan = "the paper's 10,000 devices, 100 a round, 1,000 rounds"
             pld = "none" if of_paper.pld is None else shown(of_paper.pld)

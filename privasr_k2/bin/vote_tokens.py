@@ -22,8 +22,8 @@ def main() -> None:
         __doc__,
         device=True,
         in_private_teachers="DIR the ensemble",
-        in_shards="DIR|--in-private-shards output of make_shards",
-        in_feats="DIR|--in-public-feats the public pool",
+        in_private_shards="DIR|--in-shards output of make_shards",
+        in_public_feats="DIR|--in-feats the public pool",
         in_public_model="[DIR] whose sure tokens are not asked about",
         out_dir="DIR the labels",
         out_privacy="[FILE] privacy.json, where there is noise",
@@ -55,18 +55,19 @@ def main() -> None:
         expected, found = "below 1 with --in-public-model, else 1", f"{config.public_threshold}"
         raise ConfigError("public_threshold", expected, found, "correct the value, or the flag")
     torch.set_num_threads(args.num_jobs)
-    shards, device = read_shards(args.in_shards), str(choose_device(args.device))
-    cuts = chosen(load_cuts(args.in_feats, config.role), config)
+    shards, device = read_shards(args.in_private_shards), str(choose_device(args.device))
+    cuts = chosen(load_cuts(args.in_public_feats, config.role), config)
     setting = settle_tokens(cuts, shards, config)
     ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=True)
     public = None
     if args.in_public_model is not None:
-        check_public(args.in_public_model)
+        if args.public_from_private == "false":
+            check_public(args.in_public_model)
         public = load_recognizer(args.in_public_model, device)
     print_plan(setting, f"tokens of {len(cuts):,} utterances")
     who = {"vote": TOKEN, "unit": shards.unit, "units": len(shards.roster)}
     who["teachers"] = shards.teachers
-    inputs = [args.in_private_teachers, args.in_shards, args.in_feats]
+    inputs = [args.in_private_teachers, args.in_private_shards, args.in_public_feats]
     inputs += filter(None, [args.in_public_model])
     with begin_release(args, config, setting, who, inputs) as release:
         summary = release_tokens(

@@ -20,6 +20,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, disk_errors, read_arrays, write_json, write_jsonl
 from privasr_k2.pate.mechanisms import RELATION, MechanismConfig, Setting
 from privasr_k2.pate.published import as_published
+from privasr_k2.privacy.events import is_unprotected
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.spending import Spending
 
@@ -81,6 +82,8 @@ def about(
         utterances: that were asked about, and have a label.
     """
     cost, epsilon, published = setting.epsilon, None, None
+    if release is not None and is_unprotected(release.entry.spending.event):
+        cost = None
     if cost is not None:
         epsilon = {"value": cost.value, "delta": cost.delta, "rdp": cost.rdp, "pld": cost.pld}
         published = as_published(setting.noise, answered, utterances[1])

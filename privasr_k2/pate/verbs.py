@@ -13,6 +13,7 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.pate.mechanisms import MechanismConfig, Setting
 from privasr_k2.pate.published import published_lines
 from privasr_k2.pate.releases import spending_of
+from privasr_k2.privacy import public_inputs
 from privasr_k2.privacy.release import Release, begin, fingerprint_of
 from privasr_k2.privacy.spending import guarantees
 
@@ -48,14 +49,15 @@ def begin_release(
     """The release that a configuration claims, entered in the ledger; None without noise.
 
     Args:
-        args: with ``out_privacy``, ``ledger`` and ``max_epsilon``.
+        args: of the verb: inputs, ``out_privacy``, ``ledger`` and ``max_epsilon``.
         who: keywords of :func:`privasr_k2.pate.releases.spending_of`.
         inputs: files and folders that the release depends on.
     """
     if not config.claims:
         yield None
         return
-    spending, fingerprint = spending_of(config, setting, **who), fingerprint_of(config, inputs)
+    spending = public_inputs.checked(args, spending_of(config, setting, **who), None)
+    fingerprint = fingerprint_of(config, inputs)
     with begin(
         args.ledger,
         beside=args.out_privacy,
@@ -83,5 +85,6 @@ def print_result(summary: Mapping[str, Any], release: Release | None) -> None:
         return
     for line in guarantees([release.entry.spending])[0].lines():
         log.info(line)
-    for line in published_lines(summary["as_published"]):
+    published = summary["as_published"]
+    for line in published_lines(published) if published is not None else ():
         log.warning(line)

@@ -46,6 +46,9 @@ class RunOptions:
     ledger: Path | None = path_option("privacy ledger (default: WORK_DIR/privacy/ledger.json)")
     ledger_copy: Path | None = path_option("its second copy (default: WORK_DIR.ledger)")
     max_epsilon: Positive | None = option(None, "refuse releases that bring the ledger above it")
+    public_from_private: bool = option(
+        False, "accept public inputs that are made of the private data: epsilon is infinite"
+    )
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,8 @@ class Recipe:
             words += ["--ledger", str(self.run.ledger or "privacy/ledger.json")]
         if spends and self.run.max_epsilon:
             words += ["--max-epsilon", f"{self.run.max_epsilon:g}"]
+        if spends and self.run.public_from_private:
+            words += ["--public-from-private", "true"]
         if spends and self.run.ledger_copy:
             words += ["--ledger-copy", str(self.run.ledger_copy)]
         settings = [f"{key}={_yaml(value)}" for key, value in values.items() if value is not None]

@@ -13,10 +13,14 @@ from dataclasses import dataclass
 
 from privasr_k2.errors import ConfigError
 
-NEUTRAL = ("--device", "--num-jobs", "--log-level", "--ledger", "--ledger-copy", "--max-epsilon")
+NEUTRAL = (
+    *("--device", "--num-jobs", "--log-level"),
+    *("--ledger", "--ledger-copy", "--max-epsilon", "--public-from-private"),
+)
 """Flags that change no result, so that no fingerprint holds them.
 
-A raised ``--max-epsilon`` must not make a release anew, which would spend again.
+A raised ``--max-epsilon`` must not make a release anew, which would spend again; nor must
+``--public-from-private``, which every release of a recipe gets.
 """
 
 _KINDS = "--in-*, --out-*, --raw-*, --config, --set, " + ", ".join(NEUTRAL)

@@ -135,7 +135,10 @@ def sanitize(
     about = out / ABOUT
     if not (about.exists() and read_json(about)["release"] == begun.entry.release):
         sanitized = anonymous(_sanitized(texts, lists, config, begun), begun.noise("order"))
-        _write(out, sanitized, worth(config, lists), begun.entry.release)
+        facts = worth(config, lists)
+        if events.is_unprotected(begun.entry.spending.event):
+            facts = {key: value for key, value in facts.items() if "epsilon" not in key}
+        _write(out, sanitized, facts, begun.entry.release)
     begun.finish()
 
 

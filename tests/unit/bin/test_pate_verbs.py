@@ -4,6 +4,7 @@ weights.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,7 +167,8 @@ def test_posteriors_and_tokens(folder: Path) -> None:
     assert about["utterances_asked"] == 3
     assert about["votes_answered"] <= 30
     assert len(Ledger(folder / "ledger.json").entries()) == 2
-    vote_tokens(folder, "sure", "public_threshold=0.4", "top_k=3", public="teachers/1")
+    shutil.copytree(folder / "teachers/1", folder / "public")
+    vote_tokens(folder, "sure", "public_threshold=0.4", "top_k=3", public="public")
     assert read_json(folder / "sure" / "labels.json")["votes_answered"] < about["votes_answered"]
     assert len(Ledger(folder / "ledger.json").entries()) == 3
 

@@ -1,0 +1,98 @@
+"""The public inputs of every recipe's releases are public: from the declarations, nothing runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.privacy import public_inputs
+from privasr_k2.privacy.public_inputs import _violations
+from privasr_k2.privacy.readings import Persons, Roles, Stage, in_role
+from privasr_k2.recipe.front import declare
+from privasr_k2.recipe.plan import values_of, without
+from tests.support.made_stamps import privacy, stamp, work_folder
+from tests.support.recipe_tools import ROOT
+
+ROLES = ("train", "adapt", "dev", "test")
+PARTS = {"background": "train", "adapt_": "adapt", "dev": "dev", "test": "test"}
+
+
+def persons_in(path: Path, roles: Roles) -> Persons:
+    """One person for each role of the corpus, and for each side of its train."""
+    name, roles = in_role(str(path), roles)
+    roles = ROLES if roles is None else roles
+    part = "/".join(Path(name).parts[-3:])
+    if "shards_" in name or part.endswith("/private"):
+        roles = tuple("private" if role == "train" else role for role in roles)
+    elif part.endswith("/public") and "sides_" in part:
+        roles = tuple("public" if role == "train" else role for role in roles if role in "traindev")
+    elif part.endswith("/pool"):
+        roles = ("pool",)
+    elif found := re.search(r"(nbest|timeline|decode)_(train|adapt|dev|test)", part):
+        roles = (found[2],)
+    elif found := re.search(r"data/text_\w+/(background|adapt_|dev|test)", name):
+        roles = (PARTS[found[1]],)
+    elif not re.search(r"data/(manifests|feats|public)\w*$", name):
+        roles = ()
+    return Persons(frozenset(roles), bool(roles))
+
+
+def stages(work: Path, words: str) -> Iterator[Stage]:
+    """The releases of a recipe whose stages have left stamps."""
+    corpus, recipe, *more = words.split()
+    declared = declare(corpus, recipe, [*more, "--work-dir", str(work), "--nj", "1"], ROOT, work)
+    for stage in declared.stages:
+        for task in stage.tasks:
+            command = " ".join(without(task.argv, "--config", "--ledger"))
+            for output in task.outputs:
+                stamp(work, stage.number, command, output, task.configs)
+            own = values_of(task.argv, "--out-privacy")
+            if own:
+                protects = task.argv[0] != "declare_unprotected"
+                privacy(work / own[0], protected=protects)
+                label = f"{stage.number} {stage.title}"
+                yield Stage(label, tuple(task.argv), task.configs, work)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    work = work_folder(tmp_path / "work")
+    (work / "text").touch()
+    monkeypatch.chdir(work)
+    monkeypatch.setattr(public_inputs, "persons_in", persons_in)
+    return work
+
+
+@pytest.mark.parametrize(
+    ("words", "releases"),
+    [
+        ("mini classlm --preset tiny", 2),
+        ("mini classlm --decode false", 4),
+        ("ami classlm --decode false", 4),
+        ("mini compose --preset tiny", 3),
+        ("mini fedlm --preset tiny", 6),
+        ("mini fedlm --decode false --client speaker", 3),
+        ("mini fedlm --decode false --adapt-role train --nnlm-text text", 3),
+        ("earnings21 fedlm", 6),
+        ("mini fmp --epsilons 1", 3),
+        ("ami fmp --decode false --epsilons 1", 3),
+        ("mini_pate pate", 2),
+        ("mini_pate pate --vote token --mechanisms gnmax --public-threshold 0.9", 1),
+        ("an4 dpsgd", 1),
+    ],
+)
+def test_no_default_is_refused(work: Path, words: str, releases: int) -> None:
+    found = [list(_violations(stage, None)) for stage in stages(work, words)]
+    assert found == [[]] * releases
+
+
+def test_a_vocabulary_of_private_text_is_found(work: Path) -> None:
+    """The LM of public text knows the words of what the clients said."""
+    words = "mini fedlm --decode false --adapt-role train --nnlm-text text"
+    words += " --lang-options train_words=true"
+    for stage in stages(work, words):
+        [(place, why)] = _violations(stage, None)
+        assert place.startswith("--in-public-init") and "stage 2 (prepare_lang)" in why
