@@ -92,5 +92,5 @@ def stages(r: Recipe, o: Options) -> None:
     fl.measure_perplexities(a, 17, data)
     if first is not None:
         fl.rescore_and_score(a, 18, first)                              # 18-19
-    text.describe(r, clients)
+    text.describe(r, clients, claims=bool(o.noises))
     r.report(20, manifests=data.manifests)

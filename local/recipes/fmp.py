@@ -50,7 +50,8 @@ def stages(r: Recipe, o: Options) -> None:
     m = Marginals(r, o, data, lm, u, first)
     m.prepare_clients()                                                 # 10-11
     lam, grid = m.tune()                                                # 12: on dev
-    r.about("clients", "test").path("timeline", "timeline_test.jsonl")
+    kind = "protected_timeline" if o.epsilons else "timeline"
+    r.about("clients", "test").path(kind, "timeline_test.jsonl")
     baseline = r.system("baseline", label="no adaptation", method="public", study="all")
     m.runs.append(Run(baseline, {"rounds": m.most_rounds, "lam": 0}, None))
 

@@ -156,7 +156,8 @@ def protected_people(r: Recipe, role: str, o: Any) -> tuple[str, str]:
     return f"{r.people}/{role}/devices" + (f"_{o.devices}" if o.devices else ""), "device"
 
 
-def describe(r: Recipe, clients: Clients) -> None:
+def describe(r: Recipe, clients: Clients, *, claims: bool) -> None:
     """Declare the texts, for the table of the corpus."""
-    r.about("clients", "adaptation").add("clients", clients.train)
+    protected = "protected_" if claims else ""
+    r.about("clients", "adaptation").add(f"{protected}clients", clients.train)
     r.about("test_clients", "test").add("clients", clients.test)

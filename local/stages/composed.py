@@ -26,7 +26,7 @@ def train_federated(r: Recipe, o: Any, init: str) -> tuple[str, str]:
                       "privacy.noise": o.noise_multiplier, "privacy.delta": o.delta,
                       "client_fraction": o.client_fraction, "rounds": o.rounds,
                       "server.lr": o.server_lr})
-    r.about("clients", "clients").add("clients", clients)
+    r.about("clients", "clients").add("protected_clients", clients)
     return lm, privacy
 
 
@@ -69,5 +69,5 @@ def personalize(
     select_best(r, 16, "test by personalized", f"{r.exp}/nbest_test", s.scored,
                 f"{personalized.folder}/decode_test",
                 scores=[classes.replace("ROLE", "test"), scores], weights=weights)
-    r.about("timeline", "users").add("timeline", f"{r.exp}/timeline_test.jsonl")
+    r.about("timeline", "users").add("protected_timeline", f"{r.exp}/timeline_test.jsonl")
     r.about("lambda", "lambda of personalization").add("weights", choice)

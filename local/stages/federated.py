@@ -194,7 +194,7 @@ def rescore_and_score(a: Adaptation, number: int, first: FirstPass) -> None:
           hyps=f"{first.exp}/decode_test", out=no_nnlm.path("score_test"))
     score(r, number + 1, f"score the first pass, {a.o.adapt_role}", first=first,
           weights=first.weights, hyps=f"{no_nnlm.folder}/decode_adapt", role=a.o.adapt_role,
-          out=no_nnlm.path("score_adapt"))
+          out=no_nnlm.path(f"{'protected_' if a.o.noises else ''}score_adapt", "score_adapt"))
     for name, system in a.systems.items():
         score(r, number + 1, f"score {name}", first=first, hyps=f"{system.folder}/decode_test",
               out=system.path("score_test"))

@@ -136,7 +136,8 @@ class Marginals:
 
     def audit(self, unit: str) -> None:
         """Stage 16: the largest epsilon that an attack on the release can show."""
-        out = self.r.about("audit", f"release for each {unit}").path("audit", "audit.json")
+        about = self.r.about("audit", f"release for each {unit}")
+        out = about.path("protected_audit", "audit.json")
         self.r.stage(16, "audit of the release", "audit", config=("fmp_release", "fmp_audit"),
                      in_nbest=f"{self.r.exp}/nbest_test",
                      in_timeline=f"{self.r.exp}/timeline_test.jsonl", in_lm=self.lm, out_audit=out,

@@ -3,12 +3,16 @@ r"""Write the results of a recipe, or one page of several recipes' results.
     privasr verb report --in-systems exp/pate/systems.jsonl --in-artifacts exp/pate/*/*/* \
         --in-manifests data/manifests --out-report exp/pate/RESULTS.md \
         --out-results exp/pate/results.jsonl --out-figures exp/pate/figures \
-        --out-layout exp/pate/layout.yaml --ledger privacy/ledger.json \
+        --out-layout exp/pate/layout.yaml --out-owner exp/pate/owner_figures.jsonl \
+        --ledger privacy/ledger.json \
         --config conf/common.yaml#report conf/reports/pate.yaml --set command='./run.sh mini pate'
     privasr verb report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml \
         --out-page exp/report.html
     privasr verb report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
         --config conf/common.yaml#report --out-beside docs/results.md
+
+Of people for whom a guarantee is claimed, results show how many units they are. Exact sums of their
+data go to --out-owner, which its owner alone can read: do not publish it.
 
 The paths of artifacts are those of systems.jsonl; --in-artifacts names them for the stage runner. A
 page takes each layout from the folder of its results, else that of the recipe. --out-beside renews
@@ -24,7 +28,7 @@ from privasr_k2 import config
 from privasr_k2.bin import cli
 from privasr_k2.environment import code_version
 from privasr_k2.errors import ConfigError
-from privasr_k2.fileio import write_text
+from privasr_k2.fileio import write_jsonl, write_text
 from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path
 from privasr_k2.recipe.systems import read_systems
@@ -34,7 +38,7 @@ from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import Context
 from privasr_k2.report.page import page
 from privasr_k2.report.phones import phone_measures
-from privasr_k2.report.results import Origin, Row, collect, read_rows, write_rows
+from privasr_k2.report.results import Origin, Row, collect, owners_rows, read_rows, write_rows
 from privasr_k2.report.tables import report_text
 from privasr_k2.scoring.corpus_info import read_corpus_info
 
@@ -51,6 +55,7 @@ def main() -> None:
         out_results="[FILE] results.jsonl",
         out_figures="[DIR] SVG",
         out_layout="[FILE] the layout, for the page",
+        out_owner="[FILE] exact figures of protected people, for their owner alone",
         in_results="[FILE+] results.jsonl of recipes",
         in_layouts="[FILE+] beside the results",
         out_page="[FILE] report.html, which needs no other file",
@@ -93,6 +98,9 @@ def _report(args: argparse.Namespace) -> None:
         figures = {title: f"{args.out_figures.name}/{name}" for title, name in written.items()}
     text = report_text(layout, rows, corpus.heading, figures)
     write_rows(args.out_results, rows)
+    if args.out_owner is not None:
+        write_jsonl(args.out_owner, owners_rows(systems, context))
+        args.out_owner.chmod(0o600)
     if args.out_layout is not None:
         config.save(layout, args.out_layout)
     write_text(args.out_report, text)

@@ -127,6 +127,7 @@ def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:
             "the model that it began with, its normalization, tokens and lexicon, wherever they are"
             " from",
             f"how many {config.unit}s and steps there are",
+            "how long each step took, to whoever watches the machine or reads its logs",
             *(["a speaker under several names"] if config.unit == "speaker" else []),
             *([] if config.isolate_units else [shared]),
         ),

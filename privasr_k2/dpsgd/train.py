@@ -119,6 +119,8 @@ def train_dpsgd(
 ) -> None:
     """Train; write the model, its logs, ``checkpoints/`` and ``dpsgd.json``.
 
+    What is released has no times: of its files all are that of the ledger's entry.
+
     Args:
         trainer: of the model and the data of ``inputs``.
         release: where the configuration claims a guarantee; it is finished in the end.
@@ -139,6 +141,7 @@ def train_dpsgd(
         save_model(folder, model.spec, average.weights(model), inputs.tokens)
         write_json(about, _about(trainer, len(inputs.data.units), name))
     if release is not None:
+        release.date(folder)
         release.finish()
 
 
@@ -200,7 +203,7 @@ def _follow(
     files: StepFiles,
 ) -> None:
     config, model = trainer.config, trainer.model
-    train_log = TrainLog(folder, average.step, writes=True)
+    train_log = TrainLog(folder, average.step, writes=True, claims=config.claims)
     alone = Process(0, 1, model.mean.device)
     averaged_from = config.steps - round(config.average_share * config.steps)
     for step in trainer.steps(secrets, average.step):
@@ -208,9 +211,8 @@ def _follow(
         if average.step > averaged_from:
             average.add(trainer.trained)
         state = TrainerState(epoch=step.number, step=average.step)
-        # The number of units in a batch is private, as is their loss.
-        units = {} if config.claims else {"units": float(step.units)}
-        train_log.step(state, lr=step.lr, gradient_norm=float(step.gradient.norm()), **units)
+        norm, units = float(step.gradient.norm()), float(step.units)
+        train_log.step(state, lr=step.lr, gradient_norm=norm, units=units)  # without a claim alone
         if average.step % config.save_every == 0 or average.step == config.steps:
             files.save(trainer, average)
             scores = evaluate(model, KINDS[model.spec.kind].task(), dev, alone)

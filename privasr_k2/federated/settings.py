@@ -35,6 +35,7 @@ SELECTED = ("best", "last")
 FINER_THAN_CLIENTS = ("mention", "utterance")
 _BEFORE = "the text that the model was trained on before, and its vocabulary, wherever it is from"
 _SEVERAL = "that somebody is several clients, in two calls or on two devices: each is hidden alone"
+_TIMES = "how long each round took, to whoever watches the machine or reads its logs"
 _SHARED_ROUNDING = "float32 rounding that clients of a chunk share"
 
 
@@ -135,6 +136,12 @@ class FedLmConfig(Checked):
             # Without one utterance a client sends another update: that moves a sum by up to twice
             # the clip.
             raise ValueError(f"unit must be what a client is, as user or speaker, got {self.unit}")
+        if self.claims and self.client.max_seconds:
+            # How long a client takes depends on what else the machine does, so on the others.
+            raise ValueError(
+                "client.max_seconds must be 0 where there is noise, as a clock would decide who"
+                f" takes part, got {self.client.max_seconds:g}"
+            )
         if self.claims and not self.data:
             raise ValueError("data must name a corpus and its part where there is noise")
         if self.privacy.strategy != "increments" and self.sampling not in KNOWN_TURNS:
@@ -208,5 +215,11 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
         event=event,
         sampling=how,
         delta=config.privacy.delta,
-        does_not_cover=(_BEFORE, "how many clients and rounds there are", _SEVERAL, *shared),
+        does_not_cover=(
+            _BEFORE,
+            "how many clients and rounds there are",
+            _SEVERAL,
+            _TIMES,
+            *shared,
+        ),
     )

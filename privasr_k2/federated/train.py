@@ -86,6 +86,8 @@ def train_fedlm(
 ) -> None:
     """Train; write the model and ``federated.json``, and logs and checkpoints beside them.
 
+    What is released has no times: of its files all are that of the ledger's entry.
+
     Args:
         dev: public sentences that select the round; may be empty with ``select_round=last``. The
             choice costs no privacy, as every round is released.
@@ -122,6 +124,7 @@ def train_fedlm(
             about["kept_round"] = config.rounds if kept is None else kept[0]
             write_json(folder / ABOUT, about)
     if release is not None:
+        release.date(folder)
         release.finish()
 
 
@@ -148,7 +151,8 @@ def _follow(
         done = finished.number + 1
         state = TrainerState(epoch=finished.number, step=done)
         if train_log is None:
-            train_log = TrainLog(folder, finished.number, writes=process.leads)
+            writes, claims = process.leads, config.claims
+            train_log = TrainLog(folder, finished.number, writes=writes, claims=claims)
         if not config.claims:  # otherwise private: no guarantee covers them
             train_log.step(state, **finished.figures)
         due = done == config.rounds or (config.eval_every and done % config.eval_every == 0)

@@ -17,6 +17,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.recipe.fingerprint import HashCache
 from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path, values_of
+from privasr_k2.recipe.seal import Seal
 
 
 @dataclass
@@ -101,7 +102,8 @@ def lineage(path: Path, work_dir: Path, *, verify: bool = False) -> Lineage:
     if not todo:
         way_out = "name what a recipe has made"
         raise DataError(path, "an output of a stage", "one without a stamp", way_out)
-    cache = HashCache(work_dir / ".stages" / "hashes.json", work_dir, verify=verify)
+    hashes = work_dir / ".stages" / "hashes.json"
+    cache = HashCache(hashes, work_dir, verify=verify, seal=Seal.of(work_dir))
     while todo:
         stamp = todo.pop(0)
         label = f"stage {stamp['number']} ({stamp['title']})"

@@ -88,6 +88,15 @@ class Release:
         self._drawn.add(names)
         return self.stream("noise", *names)
 
+    def date(self, folder: Path) -> None:
+        """Give all that lies in a folder the time of the entry: true ones tell how long steps took.
+
+        It differs from one release to the next, so that a changed file is seen to be one.
+        """
+        when = datetime.fromisoformat(self.entry.time).timestamp()
+        for path in (*folder.rglob("*"), folder):
+            os.utime(path, (when, when), follow_symlinks=False)
+
     def finish(self) -> None:
         """Destroy the key: call it when everything that was drawn has been written."""
         self._key.unlink(missing_ok=True)
@@ -211,7 +220,11 @@ def _check_scheme(
 
 
 def _agree(entered: Spending, spending: Spending) -> bool:
-    """Whether an entry is of this spending; earlier ones do not say how many units a person is."""
+    """Whether an entry is of this spending; earlier ones do not say how many units a person is.
+
+    The sentences on what is not covered are each version's own: they change no release.
+    """
+    spending = dataclasses.replace(spending, does_not_cover=entered.does_not_cover)
     if entered.person_units is None:
         spending = dataclasses.replace(spending, person_units=None)
     return entered == spending

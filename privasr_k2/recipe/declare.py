@@ -89,7 +89,10 @@ class Declared:
     artifacts: dict[str, str] = field(default_factory=dict)
 
     def path(self, kind: str, name: str = "") -> str:
-        """The path ``FOLDER/NAME`` of an artifact, which reports find by its kind."""
+        """The path ``FOLDER/NAME`` of an artifact, which reports find by its kind.
+
+        ``protected_KIND``: of people under a claim; exact sums go to the owner's figures.
+        """
         self.artifacts[kind] = f"{self.folder}/{name or kind}"
         return self.artifacts[kind]
 
@@ -268,6 +271,7 @@ class Recipe:
             out_results=f"{self.exp}/results.jsonl",
             out_figures=f"{self.exp}/figures",
             out_layout=f"{self.exp}/layout.yaml",
+            out_owner=f"{self.exp}/owner_figures.jsonl",
             ledger=True,
             set={"command": self.command, **values},
         )

@@ -1,7 +1,8 @@
 """Dependencies of a task's outputs: its command and the content of its inputs.
 
 Content hashes are cached by size, time of change and inode: a second look costs one ``stat`` a
-file. The source of a verb is not part of a fingerprint: a new log message starts no training.
+file. What is written of them is keyed (:mod:`privasr_k2.recipe.seal`): they are plain in memory
+alone. The source of a verb is not part of a fingerprint: a new log message starts no training.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -21,6 +23,7 @@ from privasr_k2 import sections
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path
 from privasr_k2.recipe.plan import NEUTRAL, Task, without
+from privasr_k2.recipe.seal import KEY, PLAIN, Seal
 from privasr_k2.recipe.wiring import Wiring
 
 REPOSITORY = "{root}/"
@@ -37,19 +40,28 @@ class HashCache:
         file: where the hashes are kept between runs; may not exist.
         work_dir: relative paths start here.
         verify: hash again, whatever is remembered.
+        seal: of the work folder, for digests and for ``file``; without a key both are plain.
     """
 
-    def __init__(self, file: Path, work_dir: Path, *, verify: bool = False) -> None:
-        self._file, self.work_dir = file, work_dir
-        self._known = {} if verify else _remembered(file)
+    def __init__(
+        self, file: Path, work_dir: Path, *, verify: bool = False, seal: Seal = PLAIN
+    ) -> None:
+        self._file, self.work_dir, self.seal = file, work_dir, seal
+        known, self.is_of_seal = _remembered(file, seal)
+        self._known = {} if verify else known
         self._seen: set[str] = set()
-        self._changed = False
+        self._changed = not self.is_of_seal
 
     def digest(self, path: str) -> str | None:
-        """Hash of a file, or of the names and contents in a folder; None where there is nothing.
+        """Keyed hash of a file, or of names and contents in a folder; None where there is nothing.
 
         Names that start with a dot, and ``log`` beside ``.stages``, do not count.
         """
+        plain = self.plain(path)
+        return None if plain is None else self.seal.digest(plain)
+
+    def plain(self, path: str) -> str | None:
+        """As :meth:`digest` without a key; nothing may write it."""
         full = os.path.join(self.work_dir, path)
         try:
             stat = os.stat(full)
@@ -70,6 +82,9 @@ class HashCache:
             for path, entry in self._known.items()
             if path in self._seen or os.path.exists(os.path.join(self.work_dir, path))
         }
+        if self.seal.key:
+            kept = {p: [*e[:3], self.seal.masked(e[3], [p, *e[:3]])] for p, e in kept.items()}
+            kept = {KEY: self.seal.name, "files": kept}
         with atomic_path(self._file) as temporary:
             temporary.write_text(json.dumps(kept))
         self._changed = False
@@ -114,19 +129,33 @@ class Fingerprint:
 
     Attributes:
         command: verb and flags without neutral ones and ``--config``.
-        configs: the configuration files, or their sections, with hashes of keys and values.
-        inputs: the paths that are read, with their hashes.
+        configs: the configuration files, or their sections, with plain hashes of keys and values.
+        inputs: the paths that are read, with their plain hashes.
+        seal: of the work folder.
     """
 
     command: tuple[str, ...]
     configs: tuple[tuple[str, str], ...]
     inputs: tuple[tuple[str, str], ...]
+    seal: Seal = PLAIN
 
     @property
     def digest(self) -> str:
-        """One hash of all of it but the names of configuration files."""
+        """One keyed hash of all of it but the names of configuration files."""
+        return str(self.record["fingerprint"])
+
+    @functools.cached_property
+    def record(self) -> dict[str, Any]:
+        """What stands of it in a stamp, where all hashes are keyed."""
         parts = [self.command, [digest for _, digest in self.configs], self.inputs]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return self.seal.record(
+            {
+                "fingerprint": hashlib.sha256(json.dumps(parts).encode()).hexdigest(),
+                "command": list(self.command),
+                "configs": [list(pair) for pair in self.configs],
+                "inputs": [list(pair) for pair in self.inputs],
+            }
+        )
 
 
 def fingerprint(
@@ -155,7 +184,8 @@ def fingerprint(
         (short(path), _yaml_digest(os.path.join(cache.work_dir, path), digest))
         for path, digest in zip(task.configs, files, strict=True)
     )
-    return Fingerprint(command, configs, hashed((*task.inputs, *wiring.hashed_raws(task))))
+    inputs = hashed((*task.inputs, *wiring.hashed_raws(task)))
+    return Fingerprint(command, configs, inputs, cache.seal)
 
 
 @functools.cache
@@ -172,25 +202,36 @@ def _yaml_digest(address: str, digest: str) -> str:
 
 
 def _existing(cache: HashCache, path: str) -> str:
-    digest = cache.digest(path)
+    digest = cache.plain(path)
     if digest is None:
         way_out = "run the stage that writes it, or correct the path"
         raise DataError(path, "a file or a folder", "nothing", way_out)
     return digest
 
 
-def _remembered(file: Path) -> dict[str, list]:
-    """The valid entries of a cache file, which may be absent or damaged."""
+def _remembered(file: Path, seal: Seal) -> tuple[dict[str, list[Any]], bool]:
+    """The valid entries of a cache file, and whether it was written with this seal's key.
+
+    The file may be absent or damaged. Earlier versions wrote entries without a key.
+    """
     try:
         known = json.loads(file.read_text())
     except (OSError, ValueError, RecursionError):
-        return {}
-    entries = known.items() if isinstance(known, dict) else ()
-    return {
-        path: entry
-        for path, entry in entries
-        if isinstance(entry, list) and len(entry) == 4 and isinstance(entry[3], str)
-    }
+        return {}, not seal.key
+    entries = known if isinstance(known, dict) else {}
+    name, keyed = entries.get(KEY), isinstance(entries.get(KEY), str)
+    if keyed:
+        files = entries.get("files")
+        entries = files if name == seal.name and isinstance(files, dict) else {}
+    found: dict[str, list[Any]] = {}
+    for path, entry in entries.items():
+        if isinstance(entry, list) and len(entry) == 4 and isinstance(entry[3], str):
+            try:
+                plain = seal.masked(entry[3], [path, *entry[:3]]) if keyed else entry[3]
+            except ValueError:  # damaged
+                continue
+            found[path] = [*entry[:3], plain]
+    return found, (name if keyed else "") == seal.name
 
 
 def _hash_file(path: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from privasr_k2 import sections
 from privasr_k2.errors import DataError, PrivacyError
@@ -51,7 +52,7 @@ class Freshness:
         """
         for stage in self.selected:
             for task in stage.tasks:
-                stamp = stamps.finished_release(self.places(stage, task), task, self.work_dir)
+                stamp = self.finished_release(stage, task)
                 if stamp is None or self.options.force or self.missing(task):
                     continue
                 now = fingerprint(task, self.wiring, self.cache, self.shorten)
@@ -61,6 +62,11 @@ class Freshness:
     def places(self, stage: Stage, task: Task) -> stamps.Places:
         """The files that belong to a task."""
         return stamps.places(stage, task, self.work_dir)
+
+    def finished_release(self, stage: Stage, task: Task) -> dict[str, Any] | None:
+        """The stamp of a task's finished private release; None without one."""
+        where = self.places(stage, task)
+        return stamps.finished_release(where, task, self.work_dir, self.cache.seal)
 
     def missing(self, task: Task) -> list[str]:
         """The missing inputs of a task."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from privasr_k2.recipe.seal import Seal, record_files
 from privasr_k2.recipe.stamps import read_stamp
 
 
 def stamps_below(work_dir: Path) -> list[dict[str, Any]]:
     """The stamps of all tasks that ended well in a work folder."""
+    seal = Seal.of(work_dir)
     records = (
-        read_stamp(path)
-        for path in sorted(work_dir.glob("**/.stages/**/*.json"))
+        read_stamp(path, seal)
+        for path in record_files(work_dir)
         if not path.name.endswith(".attempt.json")
     )
     return [record for record in records if record is not None]

@@ -22,8 +22,9 @@ from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
 from privasr_k2.recipe.front import Declaration, declare, load_file, overview, words_for
 from privasr_k2.recipe.runner import Runner
+from privasr_k2.recipe.seal import KEY, Seal, make_seal
 from privasr_k2.recipe.settings import check_keys, without_effect
-from privasr_k2.recipe.stamps import remove_temporaries
+from privasr_k2.recipe.stamps import remove_temporaries, seal_records
 from privasr_k2.recipe.systems import write_systems
 from privasr_k2.recipe.warm import die_with_parent
 from privasr_k2.recipe.wiring import Wiring
@@ -80,22 +81,26 @@ def run_one(declared: Declaration, root: Path) -> None:
     shorten = {f"{work_dir}/": "", f"{root}/": REPOSITORY}
     state_dir = work_dir / ".stages"
 
-    def make() -> tuple[HashCache, Runner]:
-        cache = HashCache(state_dir / "hashes.json", work_dir, verify=chosen.verify)
+    def make(seal: Seal) -> tuple[HashCache, Runner]:
+        cache = HashCache(state_dir / "hashes.json", work_dir, verify=chosen.verify, seal=seal)
         return cache, Runner(
             stages, wiring, cache, options=chosen, work_dir=work_dir, shorten=shorten
         )
 
     if chosen.dry_run:
-        make()[1].show()
+        make(Seal.of(work_dir))[1].show()
         return
     state_dir.mkdir(exist_ok=True)
     (state_dir / ".gitignore").write_text("*\n")
     with lock.hold(state_dir, wait=chosen.wait, say=lambda text: print(text, flush=True)) as held:
-        remove_temporaries(state_dir / "hashes.json")
+        for name in ("hashes.json", KEY):
+            remove_temporaries(state_dir / name)
         if declared.systems_file:
             write_systems(work_dir / declared.systems_file, declared.systems)
-        cache, runner = make()  # under the lock: another run may just have written the cache
+        seal = make_seal(work_dir)
+        cache, runner = make(seal)  # under the lock: another run may just have written the cache
+        if not cache.is_of_seal:  # of an earlier version, or new
+            seal_records(work_dir, seal)
         try:
             runner.check()
             runner.run(held)

@@ -163,10 +163,10 @@ class Runner:
             self._tell(stage, "up to date")
             return []
         where = {task.job: self._fresh.places(stage, task) for task, _, _ in stale}
-        force, work_dir = self._options.force, self._work_dir
+        force = self._options.force
         reason = stale[0][2][0]
         for task, _, reasons in stale:
-            if not force and stamps.finished_release(where[task.job], task, work_dir) is not None:
+            if not force and self._fresh.finished_release(stage, task) is not None:
                 self._fresh.refuse_second(stage, reasons[0])
         if reason in (stamps.NEVER, FORCED):
             reason = ""
@@ -175,9 +175,10 @@ class Runner:
             name = self._relative(log.parent if stage.is_array else log)
             jobs = f"{len(stale)} of {len(stage.tasks)} jobs" if stage.is_array else ""
             self._tell(stage, "; ".join(filter(None, (jobs, reason, f"log in {name}"))))
-        attempts = [stamps.read_record(where[task.job].attempt) or {} for task, _, _ in stale]
+        seal = self._cache.seal
+        attempts = [stamps.read_record(where[task.job].attempt, seal) or {} for task, _, _ in stale]
         if any(attempt.get("launcher") == "slurm" for attempt in attempts):
-            launch.cancel_slurm(work_dir, self._say)
+            launch.cancel_slurm(self._work_dir, self._say)
         commands: dict[launch.Command, tuple[Task, Fingerprint]] = {}
         launcher = stage.launcher[0]
         for (task, now, _), attempt in zip(stale, attempts, strict=True):

@@ -1,5 +1,7 @@
 """Stamps: records beside the outputs of a task of how they were made (``docs/formats.md``).
 
+All digests in them are keyed (:mod:`privasr_k2.recipe.seal`).
+
 The stamp of ``exp/x/am`` is ``exp/x/.stages/am.json``, its log ``exp/x/log/am.log``; of job 3 of
 ``exp/x/decode/JOB.jsonl`` they are ``exp/x/{.stages,log}/decode.JOB.jsonl/3.{json,log}``.
 """
@@ -22,6 +24,7 @@ from privasr_k2.fileio import remove_tree, write_json
 from privasr_k2.recipe.fingerprint import REPOSITORY, Fingerprint, HashCache
 from privasr_k2.recipe.plan import Stage, Task, values_of
 from privasr_k2.recipe.renames import canonical
+from privasr_k2.recipe.seal import KEY, PLAIN, Seal, record_files
 
 NEVER = "never run"  # the reason of a stage that is new
 _TEMPORARY = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)\..+")
@@ -85,8 +88,22 @@ def places(stage: Stage, task: Task, work_dir: Path) -> Places:
     return Places(stem.with_name(f"{stem.name}.json"), attempt, log, outputs)
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """An attempt, or a stamp of any form; None where it is absent or damaged."""
+def read_record(path: Path, seal: Seal = PLAIN) -> dict[str, Any] | None:
+    """An attempt, or a stamp of any form; None where it is absent or damaged.
+
+    Args:
+        seal: of the work folder; digests of earlier versions are put under its key.
+    """
+    record = _read(path)
+    if record is None or KEY in record or not seal.key:
+        return record
+    return _checked(record, seal) or {
+        **record,
+        **seal.record({"fingerprint": record["fingerprint"]}),
+    }
+
+
+def _read(path: Path) -> dict[str, Any] | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -95,10 +112,19 @@ def read_record(path: Path) -> dict[str, Any] | None:
     return record if is_record else None
 
 
-def read_stamp(path: Path) -> dict[str, Any] | None:
-    """A stamp with all that is read of it; None where it is absent or damaged."""
-    record = read_record(path)
-    if record is None or not record.get("outputs") or "command" not in record:
+def read_stamp(path: Path, seal: Seal = PLAIN) -> dict[str, Any] | None:
+    """A stamp with all that is read of it; None where it is absent or damaged.
+
+    Args:
+        seal: as of :func:`read_record`.
+    """
+    record = _read(path)
+    return None if record is None else _checked(record, seal)
+
+
+def _checked(record: dict[str, Any], seal: Seal) -> dict[str, Any] | None:
+    """A record that has the form of a stamp, under a seal."""
+    if not record.get("outputs") or "command" not in record:
         return None
     stamp = {"title": "", "number": "?", "configs": [], "inputs": [], **record}
     if not all(isinstance(stamp[name], kinds) for name, kinds in _KINDS.items() if name in stamp):
@@ -107,12 +133,20 @@ def read_stamp(path: Path) -> dict[str, Any] | None:
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         return None
     words = [*stamp["outputs"].values(), *stamp["command"], *(w for pair in pairs for w in pair)]
-    return stamp if all(isinstance(word, str) for word in words) else None
+    return seal.record(stamp) if all(isinstance(word, str) for word in words) else None
+
+
+def seal_records(work_dir: Path, seal: Seal) -> None:
+    """Put the records of earlier versions, which have plain digests, under the key."""
+    for path in record_files(work_dir):
+        record = _read(path)
+        if record is not None and KEY not in record:
+            write_json(path, read_record(path, seal))
 
 
 def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> State:
     """Whether the outputs of a task are up to date, and if not, why."""
-    stamp = read_stamp(where.stamp)
+    stamp = read_stamp(where.stamp, cache.seal)
     missing = [path for path in task.outputs if cache.digest(path) is None]
     if stamp is None:
         if where.attempt.exists():
@@ -121,6 +155,8 @@ def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> Stat
             return State(False, (f"{where.stamp} is damaged",))
         brought = len(missing) < len(task.outputs)
         return State(False, ("there is no record of it",) if brought else (NEVER,), brought)
+    if cache.seal.is_other(stamp):
+        return State(False, (f"{where.stamp} was made with another key than .stages/{KEY}",))
     reasons = [f"{path} is not there" for path in missing]
     if not is_same(stamp, now):
         reasons += _differences(stamp, now) or ["its record has another format"]
@@ -138,25 +174,29 @@ def is_same(record: Mapping[str, Any], now: Fingerprint, *, with_inputs: bool = 
     """Whether a stamp or an attempt is of ``now``, under whatever names.
 
     Args:
+        record: as it was read with the seal of ``now``.
         with_inputs: compare the inputs, besides the command and the configuration.
     """
     if record["fingerprint"] == now.digest:
         return True
     if not {"command", "configs", "inputs"} <= record.keys():
         return False
+    of_now = now.record
     return (
         canonical(record["command"]) == canonical(now.command)
-        and [digest for _, digest in record["configs"]] == [digest for _, digest in now.configs]
-        and (not with_inputs or sorted(map(tuple, record["inputs"])) == sorted(now.inputs))
+        and [digest for _, digest in record["configs"]] == [d for _, d in of_now["configs"]]
+        and (not with_inputs or sorted(record["inputs"]) == sorted(of_now["inputs"]))
     )
 
 
-def finished_release(where: Places, task: Task, work_dir: Path) -> dict[str, Any] | None:
+def finished_release(
+    where: Places, task: Task, work_dir: Path, seal: Seal
+) -> dict[str, Any] | None:
     """The stamp of a task's finished private release; None without one."""
     privacy = values_of(task.argv, "--out-privacy")
     if not privacy or not (work_dir / privacy[0]).exists() or where.attempt.exists():
         return None
-    return read_stamp(where.stamp)
+    return read_stamp(where.stamp, seal)
 
 
 def begin(where: Places, now: Fingerprint, *, launcher: str, forced: bool) -> None:
@@ -166,9 +206,12 @@ def begin(where: Places, now: Fingerprint, *, launcher: str, forced: bool) -> No
     has ended well; :func:`give_up` puts them back. The next run repairs a kill between any steps.
 
     Raises:
-        DataError: no stage wrote what stands in an output's place, and ``forced`` is not set.
+        DataError: without ``forced``: no stage wrote what stands in an output's place, or a record
+            is of another key.
     """
-    attempt = read_record(where.attempt)
+    attempt = read_record(where.attempt, now.seal)
+    if not forced:
+        _refuse_other_key(where, now.seal)
     for path in (where.stamp, where.attempt, *where.outputs):
         remove_temporaries(path)
     if attempt is None:
@@ -189,8 +232,17 @@ def begin(where: Places, now: Fingerprint, *, launcher: str, forced: bool) -> No
         _shelve(where, where.before)
     where.log.parent.mkdir(parents=True, exist_ok=True)
     where.outputs[0].parent.mkdir(parents=True, exist_ok=True)
-    record = {"fingerprint": now.digest, "launcher": launcher, "begun": _now()}
-    write_json(where.attempt, {**record, "host": socket.gethostname()})
+    of_now = {name: now.record[name] for name in ("fingerprint", KEY) if name in now.record}
+    about = {"launcher": launcher, "begun": _now(), "host": socket.gethostname()}
+    write_json(where.attempt, {**of_now, **about})
+
+
+def _refuse_other_key(where: Places, seal: Seal) -> None:
+    for path in (where.attempt, where.stamp):
+        if seal.is_other(_read(path) or {}):
+            expected, found = f"a record made with the key .stages/{KEY}", "one of another key"
+            way_out = "restore that key from a backup; to make the outputs again: --force true"
+            raise DataError(path, expected, found, way_out)
 
 
 def _refuse_brought(where: Places) -> None:
@@ -232,18 +284,15 @@ def end(
         found = "nothing, though it ended well"
         raise DataError(stage.label, f"the output {absent[0]}", found, f"see {where.log}")
     record = {
-        "fingerprint": now.digest,
+        **now.record,
         "code": code_version(),
         "title": stage.title,
         "number": stage.number,
-        "command": now.command,
-        "configs": now.configs,
-        "inputs": now.inputs,
         "outputs": outputs,
-        "seconds": round(seconds, 3),
-        "ended": _now(),
         "host": socket.gethostname(),
     }
+    if not values_of(task.argv, "--out-privacy"):  # how long a release took tells of its data
+        record |= {"seconds": round(seconds, 3), "ended": _now()}
     write_json(where.stamp, record)
 
 
@@ -262,7 +311,7 @@ def take_back(where: Places, now: Fingerprint) -> None:
 
     The attempt's are kept, as after a failure. One of Slurm may still be at work: it is left alone.
     """
-    stamp, attempt = read_stamp(where.stamp), read_record(where.attempt)
+    stamp, attempt = read_stamp(where.stamp, now.seal), read_record(where.attempt, now.seal)
     if stamp is None or not is_same(stamp, now) or not _holds_any(where.before):
         return
     if attempt is None:  # killed while they were being moved there
@@ -322,8 +371,9 @@ def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
         gone, come = [w for w in old if w not in new], [w for w in new if w not in old]
         changed = (" ".join(words) or "(nothing)" for words in (gone, come))
         differences.append(f"the command changed: {' -> '.join(changed)}")
-    before, after = dict(stamp.get("configs", [])), dict(now.configs)
-    if [digest for _, digest in stamp.get("configs", [])] != [digest for _, digest in now.configs]:
+    before, after = dict(stamp.get("configs", [])), dict(now.record["configs"])
+    digests = [[digest for _, digest in of.get("configs", [])] for of in (stamp, now.record)]
+    if digests[0] != digests[1]:
         differences += [
             f"{path} changed"
             if path in before and path in after
@@ -331,7 +381,7 @@ def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
             for path in {**before, **after}
             if before.get(path) != after.get(path)
         ] or ["the order of its --config files changed"]
-    before, after = dict(stamp.get("inputs", [])), dict(now.inputs)
+    before, after = dict(stamp.get("inputs", [])), dict(now.record["inputs"])
     both = [path for path in after if path in before]
     differences += [f"{path} changed" for path in both if before[path] != after[path]]
     differences += [f"{path} is now read" for path in after if path not in before]

@@ -3,14 +3,18 @@
 A kind is a key of ``artifacts`` in ``systems.jsonl``. A reader is a function of a path and a
 :class:`privasr_k2.report.measures.Context`; adding a kind is adding a function to a
 module of :mod:`privasr_k2.report.readers` and a line to :data:`READERS`.
+
+``protected_KIND`` is an artifact about people for whom a guarantee is claimed. Results show what
+the guarantee tells of them anyway (:data:`TOLD`). All other figures of it are the owner's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from privasr_k2.errors import DataError
-from privasr_k2.report.measures import Context, Reading
+from privasr_k2.report.measures import Context, Measure, Reading
 from privasr_k2.report.readers import attacks, confidence, data, federated, models, privacy, scores
 
 Reader = Callable[[str, Context], Reading]
@@ -36,17 +40,48 @@ READERS: Mapping[str, Reader] = {
     "confidence": confidence.confidence,
 }
 
+PROTECTED = "protected_"
+#: Of protected artifacts the metrics that results show: numbers of units, which no guarantee
+#: hides, and what an attack that knows a unit has found.
+TOLD: Mapping[str, tuple[str, ...]] = {
+    "clients": ("clients",),
+    "timeline": ("clients", "users"),
+    "audit": ("claimed", "audit_lower", "audit_broken", "audit_noise_free", "audit_largest",
+              "audit_trials", "audit_confidence", "audit_verdict"),
+}  # fmt: skip
+
+
+def plain_kind(kind: str) -> str:
+    """The kind without ``protected_``."""
+    return kind.removeprefix(PROTECTED)
+
 
 def read(kind: str, path: str, context: Context) -> Reading:
-    """Read the measures of an artifact.
+    """Read the measures of an artifact that results may show.
 
     Args:
-        kind: a key of :data:`READERS`, or ``score_<role>``.
+        kind: a key of :data:`READERS`, or ``score_<role>``; or one with ``protected_`` before it.
         path: of the artifact; some kinds have ``#key`` behind it.
 
     Raises:
         DataError: an unknown kind, or a file of another kind.
     """
+    reading = _read(plain_kind(kind), path, context)
+    if not kind.startswith(PROTECTED):
+        return reading
+    told = TOLD.get(plain_kind(kind), ())
+    kept = tuple(measure for measure in reading.measures if measure.metric in told)
+    return replace(reading, measures=kept, pairs={})
+
+
+def owners_measures(kind: str, path: str, context: Context) -> tuple[Measure, ...]:
+    """All measures of a protected artifact; none of another one. Errors as :func:`read`."""
+    if not kind.startswith(PROTECTED):
+        return ()
+    return _read(plain_kind(kind), path, context).measures
+
+
+def _read(kind: str, path: str, context: Context) -> Reading:
     reader = READERS.get("score" if kind.startswith("score_") else kind)
     if reader is None:
         known = ", ".join(READERS)

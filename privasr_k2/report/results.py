@@ -19,7 +19,7 @@ from privasr_k2.fileio import read_jsonl, write_text
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.spending import WHOLE
 from privasr_k2.recipe.systems import Fact, System
-from privasr_k2.report.kinds import read
+from privasr_k2.report.kinds import owners_measures, plain_kind, read
 from privasr_k2.report.measures import Context, Measure, Reading
 from privasr_k2.report.readers.privacy import ledger_measures
 from privasr_k2.scoring.corpus_info import CorpusInfo
@@ -172,7 +172,7 @@ def collect(
             commit = origin.commit_of(system.artifacts[kind].partition("#")[0])
             further = (more or {}).get(system.name, ()) if kind == "score_test" else ()
             rows += [
-                replace(base, kind=kind, commit=commit, **measure._asdict())
+                replace(base, kind=plain_kind(kind), commit=commit, **measure._asdict())
                 for measure in (*reading.measures, *further)
             ]
         for other in system.compare_with:
@@ -180,6 +180,17 @@ def collect(
             rows += _compared(pair, of_system, readings[other], context.tests)
     entries = [e for of in readings.values() for reading in of.values() for e in reading.entries]
     return with_holm([*rows, *_ledger_rows(origin, entries)])
+
+
+def owners_rows(systems: Sequence[System], context: Context) -> list[dict[str, Any]]:
+    """Exact figures of people for whom a guarantee is claimed: they are in no other results."""
+    return [
+        {"system": system.name, "kind": plain_kind(kind)}
+        | {key: _finite(value) for key, value in measure._asdict().items()}
+        for system in systems
+        for kind, path in system.artifacts.items()
+        for measure in owners_measures(kind, path, context)
+    ]
 
 
 def _base(system: System, origin: Origin, privacy: Reading | None) -> Row:

@@ -1,4 +1,8 @@
-"""The record of a training: ``train_log.jsonl``, tensorboard scalars, and lines in the log."""
+"""The record of a training: ``train_log.jsonl``, tensorboard scalars, and lines in the log.
+
+Tensorboard's files hold the time of every step and the name of the machine. How long a step took
+tells who was in it, so that a training under a claim has ``train_log.jsonl`` alone.
+"""
 
 from __future__ import annotations
 
@@ -24,26 +28,28 @@ class TrainLog:
         folder: gets ``train_log.jsonl`` and ``tensorboard/``.
         step: steps already made.
         writes: whether this process does.
+        claims: whether a guarantee is claimed: nothing of steps is written then, only of epochs.
     """
 
-    def __init__(self, folder: Path, step: int, *, writes: bool) -> None:
-        self._writes = writes
+    def __init__(self, folder: Path, step: int, *, writes: bool, claims: bool = False) -> None:
+        self._writes, self._board = writes, None
         if not writes:
             return
-        from torch.utils.tensorboard import SummaryWriter
-
         path = folder / "train_log.jsonl"
         records = read_jsonl(path) if step and path.is_file() else ()
         write_jsonl(path, [record for record in records if record["step"] <= step])
-        if not step:
+        if claims or not step:
             remove_tree(folder / "tensorboard")
         self._file = path.open("a", encoding="utf-8", buffering=1)
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step or None)
+        if not claims:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step or None)
         self._last_line = time.monotonic()
 
     def step(self, state: TrainerState, **scalars: float) -> None:
         """One step's loss a label, learning rate and gradient norm."""
-        if not self._writes:
+        if self._board is None:
             return
         self._scalars("train", state.step, scalars)
         if time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
@@ -63,9 +69,12 @@ class TrainLog:
         """End the record."""
         if self._writes:
             self._file.close()
+        if self._board is not None:
             self._board.close()
 
     def _scalars(self, part: str, step: int, scalars: Mapping[str, float]) -> None:
+        if self._board is None:
+            return
         for name, value in scalars.items():
             self._board.add_scalar(f"{part}/{name}", value, step)
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from privasr_k2.am.checkpoints import load_model
+from privasr_k2.data.manifests import load_cuts, save_cuts
 from privasr_k2.dpsgd.settings import DpSgdConfig, noise_multiplier, spending
 from privasr_k2.dpsgd.train import StepFiles, fingerprint_of, read_inputs, train_dpsgd
 from privasr_k2.dpsgd.trainer import Trainer
@@ -21,6 +22,7 @@ from privasr_k2.graph.lang import load_lang
 from privasr_k2.privacy import release
 from privasr_k2.training.weights import load_tensors, read_header
 from tests.support.private_speech import config, made_data, saved_model
+from tests.support.released import shape_of
 
 Folders = tuple[Path, Path, Path]
 
@@ -184,3 +186,26 @@ def test_inputs_that_do_not_fit(folders: Folders, tmp_path: Path) -> None:
     (tmp_path / "other" / "tokens.txt").write_text("<blk> 0\na 1\nc 2\nb 3\n")
     with pytest.raises(DataError, match="tokens of the lang folder"):
         read_inputs(feats, feats, load_lang(tmp_path / "other"), init, config())
+
+
+def test_without_one_speaker_the_released_folder_has_the_same_form_and_times(
+    folders: Folders, tmp_path: Path
+) -> None:
+    setting = config("noise=0.5", "rate=0.6", "steps=4", "save_every=1")
+    feats, lang, init = folders
+    fewer = tmp_path / "feats"
+    fewer.mkdir()
+    cuts = {role: [*load_cuts(feats, role)] for role in ("train", "dev")}
+    gone = cuts["train"][0].supervisions[0].speaker
+    cuts["train"] = [cut for cut in cuts["train"] if cut.supervisions[0].speaker != gone]
+    for role, kept in cuts.items():
+        save_cuts(kept, fewer, role)
+    found = []
+    for name, given in (("with", feats), ("without", fewer)):
+        folder = tmp_path / name / "out"
+        run((given, lang, init), folder, setting)
+        [entry] = read_json(tmp_path / name / "ledger.json")["entries"]
+        found.append(shape_of(folder, entry["time"]))
+        found[-1]["dpsgd.json"][1].pop("units")  # in the guarantee: it is not hidden
+    assert found[0] == found[1] and "train_log.jsonl" in found[0]
+    assert all((of if path == "." else of[0]) == 0 for path, of in found[0].items())

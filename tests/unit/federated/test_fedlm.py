@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from privasr_k2.errors import ConfigError
 from privasr_k2.federated import train
 from privasr_k2.federated.client import Failure
 from privasr_k2.federated.fedlm import Federation, Round, rounds
@@ -30,6 +32,7 @@ from tests.support.fed_small import (
     settings,
     trainer,
 )
+from tests.support.released import shape_of
 
 ALONE = Process(0, 1, torch.device("cpu"))
 
@@ -295,3 +298,33 @@ def test_what_is_trained_and_from_where(tmp_path: Path, change: str) -> None:
     output = {name for name in before if name.startswith("output")}
     assert same == (set(before) - output if change == "trained=output" else set())
     assert read_json(tmp_path / "out" / "federated.json")["rounds"] == 1
+
+
+def test_without_one_client_the_released_folder_has_the_same_form_and_times(
+    tmp_path: Path,
+) -> None:
+    """Of the neighbours one client has 400 times the text of the others."""
+    config = settings(
+        *PRIVATE, "client_fraction=0.6", "save_every=1", "eval_every=1", "privacy.quantile=0.5"
+    )
+    init, clients = saved_model(tmp_path / "init"), made_clients(12, most=2)
+    large = dataclasses.replace(clients[-1], utterances=clients[0].utterances * 400)
+    found = []
+    for name, people in (("with", [*clients[:-1], large]), ("without", clients[:-1])):
+        folder = tmp_path / name / "out"
+        with begun(tmp_path / name, config, len(people)) as one:
+            train_fedlm(people, [["w1", "w2"]], init, folder, config, ALONE, one)
+        found.append(shape_of(folder, one.entry.time))
+        assert read_json(folder / "federated.json").pop("clients") == len(people)
+        found[-1]["federated.json"][1].pop("clients")  # in the guarantee: it is not hidden
+    assert found[0] == found[1]
+    assert {"train_log.jsonl", "model.safetensors"} < found[0].keys()
+    assert all((of if path == "." else of[0]) == 0 for path, of in found[0].items())
+    assert "tensorboard" not in found[0]
+
+
+def test_no_clock_decides_under_a_claim() -> None:
+    with pytest.raises(ConfigError, match="max_seconds"):
+        settings(*PRIVATE, "client.max_seconds=1")
+    told = spending(settings(*PRIVATE), 12).does_not_cover
+    assert any("how long" in sentence for sentence in told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import stat
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,13 +14,13 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import write_json
+from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.groups import for_group
 from privasr_k2.privacy.people import People
 from privasr_k2.privacy.spending import shown
-from privasr_k2.recipe.systems import write_systems
+from privasr_k2.recipe.systems import System, write_systems
 from privasr_k2.report.beside import END, START, beside_papers, with_block
 from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import p_text
@@ -169,12 +170,17 @@ def html(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_json(tmp_path / "manifests" / "corpus.json", about)
     for recipe in ("one", "two"):
         exp = tmp_path / "exp" / recipe
-        write_systems(exp / "systems.jsonl", pate(exp))
+        turns = [{"client": "c", "user": "u", "ref_words": 7654}]
+        write_jsonl(exp / "timeline.jsonl", turns)
+        about = {"protected_timeline": str(exp / "timeline.jsonl")}
+        clients = System("clients", "test", "recipe", "", artifacts=about)
+        write_systems(exp / "systems.jsonl", [*pate(exp), clients])
         call(
             f"report --in-systems {exp}/systems.jsonl --in-manifests manifests"
             f" --ledger {exp}/ledger.json --out-report {exp}/RESULTS.md"
             f" --out-results {exp}/results.jsonl --out-figures {exp}/figures"
-            f" --out-layout {exp}/layout.yaml --config {section('report')}"
+            f" --out-layout {exp}/layout.yaml --out-owner {exp}/owner_figures.jsonl"
+            f" --config {section('report')}"
             f" {CONF}/reports/pate.yaml --set recipe={recipe}",
             "command=./run.sh toy pate --a-long-option 'with many words, so that it does not fit'",
         )
@@ -194,6 +200,11 @@ def test_the_verb_writes_all(html: Path) -> None:
     assert (exp / "figures" / "epsilon.svg").is_file()
     rows = read_rows(exp / "results.jsonl")
     assert {row.recipe for row in rows} == {"one"}
+    owners = exp / "owner_figures.jsonl"
+    assert "7654" in owners.read_text() and stat.S_IMODE(owners.stat().st_mode) == 0o600
+    published = [html, *(path for path in exp.iterdir() if path.suffix in (".md", ".svg"))]
+    for path in (*published, exp / "results.jsonl"):
+        assert "7654" not in path.read_text() and "7,654" not in path.read_text()
     assert all(row.commit for row in rows if row.kind != "ledger")
     text = html.read_text()
     assert text.count("<section") == 2 and "synthetic speech" in text and "--a-long-option" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from privasr_k2.recipe.systems import System
 from privasr_k2.report.kinds import READERS, read
 from privasr_k2.report.measures import Measure, Reading
 from privasr_k2.report.phones import phone_measures
+from privasr_k2.report.results import owners_rows
 from tests.support.attack_small import inversion, loaded, said
 from tests.support.classlm_folders import write_system, write_texts
 from tests.support.made_recipe import context, perplexities, system
@@ -261,6 +263,25 @@ def test_phones_of_words(tmp_path: Path) -> None:
     [found] = phone_measures([system(tmp_path, "one", "x", 15)], "auto", "none")["one"]
     assert (found.metric, found.part) == ("word_per", "test")
     assert found.value == pytest.approx(100 * 45 / 210)
+
+
+def test_of_protected_people_only_what_no_guarantee_hides(tmp_path: Path) -> None:
+    turns = [{"client": "a", "user": "u", "ref_words": 7}, {"client": "b", "user": "u",
+             "ref_words": 4}]  # fmt: skip
+    write_jsonl(tmp_path / "timeline.jsonl", turns)
+    path = str(tmp_path / "timeline.jsonl")
+    shown = of("protected_timeline", path).measures
+    assert {m.metric: m.value for m in shown} == {"clients": 2, "users": 1}
+    assert ("words", 11) in {(m.metric, m.value) for m in of("timeline", path).measures}
+    scored = write_system(tmp_path, "sanitized/M1", errors=6, lost_names=12)
+    assert of("protected_score_adapt", scored) == Reading(())
+    one = System("clients", "test", "recipe", "", artifacts={"protected_timeline": path})
+    other = dataclasses.replace(one, name="open", artifacts={"timeline": path})
+    [*rows] = owners_rows([one, other], context([one, other]))
+    assert {row["system"] for row in rows} == {"clients"}
+    assert {(row["kind"], row["metric"], row["value"]) for row in rows} >= {
+        ("timeline", "words", 11), ("timeline", "utterances", 2)
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", sorted(READERS))
