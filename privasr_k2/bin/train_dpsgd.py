@@ -65,9 +65,9 @@ def main() -> None:
         if config.claims:
             spent = spending(config, len(inputs.data.units), noise)
             log.info("plan: noise %.6g by the clip, %d steps", noise, config.steps)
-            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
-            for line in guarantees([begun.entry.spending])[0].lines():
+            for line in guarantees([spent])[0].lines():
                 log.info(line)
+            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
         train_dpsgd(trainer, inputs, args.out_dir, fingerprint, begun)
 
 

@@ -96,3 +96,11 @@ def test_a_vocabulary_of_private_text_is_found(work: Path) -> None:
     for stage in stages(work, words):
         [(place, why)] = _violations(stage, None)
         assert place.startswith("--in-public-init") and "stage 2 (prepare_lang)" in why
+
+
+def test_the_override_is_given_to_every_release(work: Path) -> None:
+    words = ["--decode", "false", "--public-from-private", "true", "--work-dir", str(work)]
+    declared = declare("mini", "fedlm", words, ROOT, work).stages
+    tasks = [task for stage in declared for task in stage.tasks]
+    given = [task for task in tasks if "--public-from-private" in task.argv]
+    assert given and given == [task for task in tasks if "--out-privacy" in task.argv]

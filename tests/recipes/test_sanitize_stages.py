@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from privasr_k2.fileio import read_lines
+from privasr_k2.fileio import read_lines, write_jsonl
+from privasr_k2.privacy.events import is_unprotected
 from privasr_k2.privacy.lineage import lineage
 from tests.support.conf import section
 from tests.support.private_tools import entries
@@ -56,3 +57,26 @@ def test_what_is_made_of_sanitized_text_is_covered_and_the_report_is_not(tmp_pat
     assert model.is_covered and model.spent == {"stage 2 (sanitize)": "exp/privacy.json"}
     assert model.public == [("stage 2 (sanitize)", "lists")]
     assert not lineage(tree.path / "exp/r.json", tree.path).is_covered
+
+
+def test_lists_that_a_stage_has_made_of_the_private_text_are_refused(tmp_path: Path) -> None:
+    tree = recipe(tmp_path / "tree")
+    rome = {"id": "1", "text": "rome", "entities": [[0, 1, "LOC"]]}
+    write_jsonl(tree.path / "other.jsonl", [rome])
+    lists = "make_name_lists --in-tagged data/tagged.jsonl.gz other.jsonl"
+    lists += f" --config {section('name_lists')}"
+    [tag, sanitize] = tree.stages[:2]
+    tree.stages = [tag]
+    tree.stage(2, "lists of it", f"{lists} --out-lists data/lists")
+    tree.stages.append([word.replace("lists", "data/lists") if word == "lists" else word
+                        for word in sanitize])  # fmt: skip
+    assert "exit code 2" in tree.run(code=2)
+    log = tree.read("exp/log/sanitized.log")
+    assert "--in-public-lists data/lists" in log and "stage 2 (lists of it)" in log
+    assert not (tree.path / "exp/sanitized").exists() and not (tree.path / "privacy").exists()
+    tree.stages[-1] += ["--public-from-private", "true"]
+    tree.run()
+    [entry] = entries(tree)
+    assert is_unprotected(entry.spending.event)
+    tree.stages[-1] = tree.stages[-1][:-2]  # it is neutral: nothing is spent again
+    assert "up to date" in tree.run() and len(entries(tree)) == 1
