@@ -240,7 +240,7 @@ def test_unprotected_text_is_entered_once_and_no_limit_allows_it(made, tmp_path)
     ).split()
     settings = ("--set", "data=toy/adapt", "purpose=adaptation of LMs")
     said = run("declare_unprotected", *flags, *settings, "--max-epsilon", "100", code=2)
-    assert "found infinite" in said and "unprotected exceeds every limit" in said
+    assert "--max-epsilon" in said and "infinite" in said
     assert not out.exists() and not read_json(ledger)["entries"]
     for _ in range(2):
         said = run("declare_unprotected", *flags, *settings)
