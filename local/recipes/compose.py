@@ -21,11 +21,13 @@ class Options(SanitizedOptions):
     """Those of sanitized text, of federated training, and of releases of unigrams."""
 
     nnlm: NeuralLm = option("lstm", "neural LM")
-    client: Literal["zipf", "speaker"] = option("zipf", "devices by Zipf's law, or speakers")
-    devices: Count | None = from_conf("clients.devices", "number of devices")
+    client: Literal["speaker", "zipf", "devices"] | None = option(
+        None, "clients: speakers, or devices as in fedlm (default: speaker; paper: zipf)")
+    devices: Count | None = from_conf("clients.devices", "zipf, devices: number of devices")
     noise_multiplier: Positive = option(0.5, "noise of federated training, by the clip")
     clip: Positive = option(0.5, "largest L2 norm of a client's update")
-    client_fraction: Share = option(0.05, "probability of each client in a round")
+    client_fraction: Share | None = option(
+        None, "probability of each client in a round (default: 0.2; of devices 0.05)")
     rounds: Count | None = from_conf("fedlm.rounds", "rounds of federated training")
     server_lr: Positive | None = from_conf("fedlm.server.lr", "learning rate of the server")
     delta: Delta = option(1e-5, "delta of federated training")
@@ -62,13 +64,13 @@ def stages(r: Recipe, o: Options) -> None:
     for role in ("adapt", "dev", "test"):
         nbest_lists(r, 10, f"N-best lists of {role}", first, role, f"{r.exp}/nbest_{role}",
                     num_paths=20)
-    lms["federated"], federated_privacy = train_federated(r, o, lms["pretrained"])
+    lms["federated"], federated_privacy, protected = train_federated(r, o, lms["pretrained"])
 
     pretrained = r.system("pretrained", label="with a neural LM of sanitized text",
                           method="classlm", protects="names in text of train",
                           compare_with=[one_pass])
     federated = r.system("federated", label="trained on devices", method="fedlm",
-                         protects="clients of adapt", compare_with=[pretrained, one_pass])
+                         protects=protected, compare_with=[pretrained, one_pass])
     personalized = r.system("personalized", label="personalized", method="fmp",
                             protects="users of test",
                             compare_with=[pretrained, one_pass], headline=True)
