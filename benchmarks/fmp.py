@@ -59,7 +59,7 @@ def world(nbests: list[list[list[str]]], vocabulary: Vocabulary, clients: int) -
         hyps = (Hypothesis(rank, " ".join(words), 0.0, {}) for rank, words in enumerate(nbest, 1))
         speaker = f"c{number % clients}"
         lists.append(NbestList(f"u{number:06d}", "test", speaker, "", False, tuple(hyps)))
-    timeline = [Turn(nbest.id, nbest.speaker, nbest.speaker) for nbest in lists]
+    timeline = [Turn(nbest.id, nbest.speaker, nbest.speaker, "speaker") for nbest in lists]
     numbers = numbers_of_vocabulary(vocabulary, unknown=True)
     return spoken_of(NbestLists(Path("nbest"), tuple(lists), {}, ()), timeline, numbers)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -71,7 +71,9 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
             merged = OmegaConf.merge(merged, layer)
         except ConfigKeyError as error:
             expected, found = f"a key of {cls.__name__}", _first_line(error)
-            raise ConfigError(where, expected, found, "correct the key, or take it out") from error
+            removed: Mapping[str, str] = getattr(cls, "REMOVED", {})
+            way_out = removed.get(str(error.full_key), "correct the key, or take it out")
+            raise ConfigError(where, expected, found, way_out) from error
         except OmegaConfBaseException as error:
             key = getattr(error, "full_key", None)
             fitting = f"{cls.__name__}.{key}" if key else cls.__name__

@@ -21,11 +21,13 @@ class Options(SanitizedOptions):
     """Those of sanitized text, of federated training, and of releases of unigrams."""
 
     nnlm: NeuralLm = option("lstm", "neural LM")
-    client: Literal["zipf", "speaker"] = option("zipf", "devices by Zipf's law, or speakers")
-    devices: Count | None = from_conf("clients.devices", "number of devices")
+    client: Literal["speaker", "zipf", "devices"] | None = option(
+        None, "clients: speakers, or devices as in fedlm (default: speaker; paper: zipf)")
+    devices: Count | None = from_conf("clients.devices", "zipf, devices: number of devices")
     noise_multiplier: Positive = option(0.5, "noise of federated training, by the clip")
     clip: Positive = option(0.5, "largest L2 norm of a client's update")
-    client_fraction: Share = option(0.05, "probability of each client in a round")
+    client_fraction: Share | None = option(
+        None, "probability of each client in a round (default: 0.2; of devices 0.05)")
     rounds: Count | None = from_conf("fedlm.rounds", "rounds of federated training")
     server_lr: Positive | None = from_conf("fedlm.server.lr", "learning rate of the server")
     delta: Delta = option(1e-5, "delta of federated training")

@@ -25,7 +25,7 @@ class Options(text.ClientOptions):
     scratch: bool = option(True, "train from random weights, too")
     rounds: Count | None = from_conf("fedlm.rounds", "rounds of federated training")
     client_fraction: fl.Fraction | None = option(
-        None, "share of the clients in a round (default: conf/fedlm.yaml#overrides.fedlm)")
+        None, "share of the clients in a round (default: 0.2; of devices 0.1)")
     client_lr: Finite | None = from_conf("fedlm.client.lr", "learning rate of clients")
     server_lr: Finite | None = from_conf("fedlm.server.lr", "learning rate of the server")
     tune: bool = option(False, "choose learning rates on clients of dev (section fedlm_tune)")
@@ -36,7 +36,7 @@ class Options(text.ClientOptions):
     private_sampling: tuple[fl.Sampling, ...] = option(
         ("poisson",), "clients of a round: drawn, or in a fixed order with correlated noise")
     private_client_fraction: fl.Fraction | None = option(
-        None, "poisson: share of the clients in a round (default: 0.05; paper: 100 clients)")
+        None, "poisson: the same with noise (default: 0.2; of devices 0.05; paper: 100 clients)")
     private_cohort: Count | None = from_conf("fedlm.cohort", "ordered: clients of a round")
     strategy: Literal["square_root", "tree", "increments"] = option(
         "square_root", "ordered: correlation of the noise")

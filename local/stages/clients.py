@@ -21,9 +21,10 @@ class ClientOptions(AmOptions):
         "public text of the neural LM in place of the corpus's, a sentence a line; "
         "with --decode false of the vocabulary, too")
     adapt_role: str = option("adapt", "part of the corpus whose utterances clients have")
-    client: Literal["zipf", "speaker"] = option(
-        "zipf", "clients: simulated devices, by Zipf's law, or speakers")
-    devices: Count | None = from_conf("clients.devices", "devices of Zipf's law")
+    client: Literal["speaker", "zipf", "devices"] | None = option(
+        None, "clients: speakers, or simulated devices with random utterances (zipf) or whole "
+        "speakers (devices) (default: speaker; paper: zipf)")
+    devices: Count | None = from_conf("clients.devices", "zipf, devices: number of devices")
     recognizer: str | None = from_conf(
         "earnings21_clients.recognizer", "earnings21: recognizer whose words clients have")
 
@@ -94,7 +95,7 @@ def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, *, tune: b
             in_model=model, in_nbest=f"{exp}/lists/nbest_{role}",
             out_nbest=f"{exp}/confidence/nbest_{role}/1.jsonl")
     train = _make_clients(r, "text of clients", f"{exp}/clients.jsonl.gz",
-                          in_nbest=f"{exp}/confidence/nbest_{role}", set=_dealt(o))
+                          in_nbest=f"{exp}/confidence/nbest_{role}", set=dealt(r, o))
     dev = f"{exp}/dev/clients.jsonl.gz"
     if tune:
         dev = _make_clients(r, "recognized text of dev", f"{exp}/dev/recognized.jsonl.gz",
@@ -108,7 +109,7 @@ def said_clients(r: Recipe, o: ClientOptions, manifests: str) -> Clients:
     cuts = {part: {"in_cuts": f"{manifests}/cuts_{part}.jsonl.gz"}
             for part in (o.adapt_role, "dev", "test")}
     train = _make_clients(r, "text of clients", f"{r.exp}/clients.jsonl.gz", **cuts[o.adapt_role],
-                          set={**_dealt(o), "text": "ref"})
+                          set={**dealt(r, o), "text": "ref"})
     return _with_references(r, o, train, f"{r.exp}/dev/clients.jsonl.gz", cuts)
 
 
@@ -130,8 +131,20 @@ def _make_clients(r: Recipe, title: str, out: str, *, set: dict[str, Any],
                    out_text=out_text, set=set)
 
 
-def _dealt(o: ClientOptions) -> dict[str, Any]:
-    return {"client": o.client, "devices": o.devices if o.client == "zipf" else None}
+def client_kind(r: Recipe, o: Any) -> str:
+    """What a client is: a person, unless the paper's devices are asked for."""
+    return str(o.client or ("zipf" if r.data.preset == "paper" else "speaker"))
+
+
+def client_share(r: Recipe, o: Any, of_devices: float | None) -> float | None:
+    """The share of clients in a round, where no option says it: speakers are few."""
+    return 0.2 if client_kind(r, o) == "speaker" and r.data.preset != "paper" else of_devices
+
+
+def dealt(r: Recipe, o: Any) -> dict[str, Any]:
+    """Settings of make_clients."""
+    kind = client_kind(r, o)
+    return {"client": kind, "devices": None if kind == "speaker" else o.devices}
 
 
 def _with_references(
@@ -150,10 +163,12 @@ def _with_references(
 
 def protected_people(r: Recipe, role: str, o: Any) -> tuple[str, str]:
     """What the ledger calls the clients of a role, and their unit."""
-    if o.client == "speaker":
+    kind = client_kind(r, o)
+    if kind == "speaker":
         return f"{r.people}/{role}", "speaker"
-    # A device may hold several speakers, and a speaker may be on several devices.
-    return f"{r.people}/{role}/devices" + (f"_{o.devices}" if o.devices else ""), "device"
+    # A device may hold several speakers; with zipf a speaker is on several devices.
+    name = "devices" if kind == "zipf" else "devices_of_speakers"
+    return f"{r.people}/{role}/{name}" + (f"_{o.devices}" if o.devices else ""), "device"
 
 
 def describe(r: Recipe, clients: Clients, *, claims: bool) -> None:

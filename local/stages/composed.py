@@ -2,29 +2,34 @@
 
 from typing import Any
 
-from local.stages.clients import protected_people
+from local.stages.clients import client_share, dealt, protected_people
 from local.stages.sanitized import Sanitized
 from local.stages.second_pass import select_best
 from privasr_k2.recipe.declare import Declared, Recipe
 
 
 def train_federated(r: Recipe, o: Any, init: str) -> tuple[str, str]:
-    """Stages 11 and 12: the LM ``init`` trained on recognized text of adapt [liu2021]."""
+    """Stages 11 and 12: the LM ``init`` trained on recognized text of adapt [liu2021].
+
+    Returns:
+        the LM, and its guarantee.
+    """
     clients = r.stage(11, "clients and what was recognized", "make_clients", config="clients",
                       in_nbest=f"{r.exp}/nbest_adapt", out_clients=f"{r.exp}/clients.jsonl.gz",
-                      set={"client": o.client, "devices": o.devices})
+                      set=dealt(r, o))
     r.stage(11, "references of dev", "make_clients", config="clients",
             in_nbest=f"{r.exp}/nbest_dev", out_clients=f"{r.exp}/dev/clients.jsonl.gz",
             out_text=f"{r.exp}/dev/text.txt.gz", set={"client": "speaker", "text": "ref"})
-    data, unit = protected_people(r, "adapt", o)
+    data, _ = protected_people(r, "adapt", o)
     privacy = f"{r.exp}/federated_privacy.json"
     lm = r.stage(12, f"federated and private, noise {o.noise_multiplier:g}", "train_fedlm",
                  train=True, spends=True, config="fedlm", in_private_clients=clients,
                  in_public_init=init, in_public_dev_text=f"{r.exp}/dev/text.txt.gz",
                  out_dir=f"{r.exp}/lm/federated", out_privacy=privacy,
-                 set={"data": data, "unit": unit, "weights.by": "uniform", "privacy.clip": o.clip,
+                 set={"data": data, "weights.by": "uniform", "privacy.clip": o.clip,
                       "privacy.noise": o.noise_multiplier, "privacy.delta": o.delta,
-                      "client_fraction": o.client_fraction, "rounds": o.rounds,
+                      "client_fraction": o.client_fraction or client_share(r, o, 0.05),
+                      "rounds": o.rounds,
                       "server.lr": o.server_lr})
     r.about("clients", "clients").add("protected_clients", clients)
     return lm, privacy

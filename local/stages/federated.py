@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from local.stages.clients import Clients
+from local.stages.clients import Clients, client_share
 from local.stages.data import Data
 from local.stages.first_pass import FirstPass, score
 from local.stages.second_pass import rescore, score_roles
@@ -66,7 +66,8 @@ class Adaptation:
         if scratch:
             others = ["server_scratch_all", f"fl_{use}"]
         system = self._declare("fl", use, others, scratch=scratch)
-        rounds = {"rounds": self.o.rounds, "client_fraction": self.o.client_fraction}
+        rounds = {"rounds": self.o.rounds,
+                  "client_fraction": self.o.client_fraction or self._share(None)}
         rates = self._tune(number, "fl_scratch" if scratch else "fl",
                            {"confidences.use": "all", **rounds, **_init(scratch)})
         self._train(number, f"federated, {system.name}", system, rates, None,
@@ -130,15 +131,20 @@ class Adaptation:
         o = self.o
         if sampling == "poisson":
             default = None if self.r.data.preset == "paper" else 0.05  # paper: 100 of 10,000
-            cohort = {"sampling": sampling, "client_fraction": o.private_client_fraction or default}
+            cohort = {"sampling": sampling,
+                      "client_fraction": o.private_client_fraction or self._share(default)}
         else:
             cohort = {"sampling": sampling, "client_fraction": "null", "cohort": o.private_cohort,
                       "privacy.strategy": o.strategy,
                       "privacy.bands": o.bands if o.strategy == "square_root" else None}
-        return {"data": self.clients.people, "unit": self.clients.unit, **self._confidences(use),
+        return {"data": self.clients.people, **self._confidences(use),
                 **cohort, "rounds": o.private_rounds or o.rounds, **self._lrs(private=True),
                 "weights.by": "uniform", "privacy.clip": o.clip, "privacy.delta": o.delta,
                 "privacy.noise": noise}
+
+    def _share(self, of_devices: float | None) -> float | None:
+        of_calls = self.clients.group == "call"
+        return of_devices if of_calls else client_share(self.r, self.o, of_devices)
 
     def _confidences(self, use: str) -> dict[str, Any]:
         is_used = "hard" in (*self.uses, *self.private_uses)

@@ -139,7 +139,7 @@ def parse(
 
 
 def begin_release(
-    args: argparse.Namespace, spending: Spending, fingerprint: str, people: People | None = None
+    args: argparse.Namespace, spending: Spending, fingerprint: str, people: People | None
 ) -> AbstractContextManager[Release]:
     """:func:`privasr_k2.privacy.release.begin` by the flags that every release has.
 

@@ -14,15 +14,18 @@ from __future__ import annotations
 import logging
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from privasr_k2.bin import cli
 from privasr_k2.constraints import Checked, one_of
 from privasr_k2.errors import ConfigError
-from privasr_k2.fileio import atomic_path
+from privasr_k2.fileio import atomic_path, read_jsonl
 from privasr_k2.privacy import events, release
 from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.people import People
 from privasr_k2.privacy.spending import UNITS, Spending, guarantees
 
 log = logging.getLogger(__name__)
@@ -77,15 +80,36 @@ def main() -> None:
         ),
     )
     fingerprint = release.fingerprint_of(config, args.in_private_text)
-    with cli.begin_release(args, spending, fingerprint) as begun:
+    people = _speakers_of(args.in_private_text)
+    with cli.begin_release(args, spending, fingerprint, people) as begun:
         if args.out_dir is not None:
             with atomic_path(args.out_dir) as folder:
                 folder.mkdir()
                 for path in args.in_private_text:
                     shutil.copyfile(path, folder / path.name)
         begun.finish()
-    for line in guarantees([spending])[0].lines():
+    for line in guarantees([begun.entry.spending])[0].lines():
         log.info(line)
+
+
+def _speakers_of(paths: Sequence[Path]) -> People | None:
+    """Who spoke or wrote the texts; ``None`` where a file is no JSON Lines, or a line names nobody.
+
+    An unprotected release has no bound for anybody, so that no more is asked of the texts.
+    """
+    if not all(path.name.removesuffix(".gz").endswith(".jsonl") for path in paths):
+        return None
+    names = {_speaker(record) for path in paths for record in read_jsonl(path)}
+    return None if "" in names or not names else People(frozenset(names), 1)
+
+
+def _speaker(record: Any) -> str:
+    match record:
+        case {"supervisions": [{"speaker": str(name)}]}:
+            return name
+        case {"user": str(name)} | {"speaker": str(name)}:
+            return name
+    return ""
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 r"""Assign recognized utterances to clients: by speaker, or to devices by Zipf's law.
 
+client=speaker: each speaker is a client. client=zipf: each utterance goes to a random device.
+client=devices: each speaker goes to a random device, with all utterances.
+
     privasr verb make_clients --in-nbest exp/rescore/confidence/model/nbest_adapt \
         --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz \
         --config conf/fedlm.yaml#clients

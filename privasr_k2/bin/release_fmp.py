@@ -6,8 +6,9 @@ r"""Release the global marginals of all rounds with a guarantee for each utteran
         --out-privacy exp/fmp/user_1/privacy.json --ledger privacy/ledger.json \
         --config conf/fmp.yaml#fmp_release --set data=mini/test unit=user epsilon=1
 
-Word counts are clipped unit by unit and get discrete noise; the vocabulary is public. rescore_fmp
---in-release reads them. A run that was killed continues with the same noise and spends no more.
+Word counts are clipped unit by unit and get discrete noise; the vocabulary is public. The timeline
+says what a client is, and who stands behind every unit. rescore_fmp --in-release reads the counts.
+A run that was killed continues with the same noise and spends no more.
 
 --in-public-background and section fmp_published give eq. 8 and 9 of liu2020 as published, for
 comparison. They do not clip. privacy.json then holds the guarantee for units of at most ``words``
@@ -28,6 +29,7 @@ from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 
 if TYPE_CHECKING:
+    from privasr_k2.privacy.people import People
     from privasr_k2.privacy.spending import Spending
 
 log = logging.getLogger(__name__)
@@ -52,7 +54,7 @@ def main() -> None:
 
     prepared = _clipped(args) if args.in_public_background is None else _published(args)
     fingerprint = release.fingerprint_of(prepared.config, prepared.inputs)
-    with cli.begin_release(args, prepared.spending, fingerprint) as begun:
+    with cli.begin_release(args, prepared.spending, fingerprint, prepared.people) as begun:
         prepared.write(begun)
     log.log(prepared.level, prepared.line)
     for line in guarantees([begun.entry.spending])[0].lines():
@@ -65,6 +67,7 @@ class _Prepared:
 
     config: Any
     spending: Spending
+    people: People | None
     inputs: list[Path]
     write: Callable[[Any], None]
     line: str
@@ -75,6 +78,8 @@ def _clipped(args: argparse.Namespace) -> _Prepared:
     from privasr_k2.federated.fmp_release import (
         FmpMechanism,
         FmpReleaseConfig,
+        people_of,
+        unit_name,
         unit_numbers,
         write_release,
     )
@@ -89,7 +94,8 @@ def _clipped(args: argparse.Namespace) -> _Prepared:
     mechanism = FmpMechanism(config)
     return _Prepared(
         config,
-        mechanism.spending(unit_numbers(spoken, config.unit)[1]),
+        mechanism.spending(unit_name(spoken, config.unit), unit_numbers(spoken, config.unit)[1]),
+        people_of(spoken, config.unit, args.in_private_timeline),
         [args.in_private_nbest, args.in_private_timeline, args.in_public_lm],
         partial(write_release, args.out_release, spoken, mechanism),
         f"noise of a word's running count: {mechanism.errors()[-1]:.3g} words after the last round",
@@ -98,6 +104,7 @@ def _clipped(args: argparse.Namespace) -> _Prepared:
 
 def _published(args: argparse.Namespace) -> _Prepared:
     from privasr_k2.federated.fmp_published import spending_of, write_published
+    from privasr_k2.federated.fmp_release import people_of, unit_name
     from privasr_k2.federated.fmp_scores import numbers_of_lm, read_world
     from privasr_k2.federated.fmp_settings import PublishedConfig
 
@@ -105,12 +112,14 @@ def _published(args: argparse.Namespace) -> _Prepared:
     lists, timeline = args.in_private_nbest, args.in_private_timeline
     background = args.in_public_background
     world = read_world(lists, timeline, background, numbers_of_lm(args.in_public_lm))
+    unit = unit_name(world.spoken, config.unit)
     return _Prepared(
         config,
         spending_of(config, world.spoken),
+        people_of(world.spoken, config.unit, timeline),
         [lists, timeline, args.in_public_lm, background],
         partial(write_published, args.out_release, world.spoken, config, world.background),
-        f"published as epsilon {config.epsilon:g}; a {config.unit} of {config.words:g} words has:",
+        f"published as epsilon {config.epsilon:g}; a {unit} of {config.words:g} words has:",
         logging.WARNING,
     )
 

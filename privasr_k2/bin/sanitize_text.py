@@ -22,7 +22,13 @@ from privasr_k2.privacy.spending import guarantees
 from privasr_k2.text.name_lists import read_name_lists, words_of
 from privasr_k2.text.normalize import normalize_english
 from privasr_k2.text.sanitize import needs_lists, needs_users
-from privasr_k2.text.sanitized_release import SanitizeConfig, guarantee, sanitize, spending
+from privasr_k2.text.sanitized_release import (
+    SanitizeConfig,
+    guarantee,
+    people_of,
+    sanitize,
+    spending,
+)
 from privasr_k2.text.tagged_files import needs_entities, read_tagged
 
 log = logging.getLogger(__name__)
@@ -58,7 +64,8 @@ def main() -> None:
     protected = guarantee(config, {label: len(words) for label, words in lists.items()})
     inputs = [*args.in_private_text, *([args.in_public_lists] if lists else [])]
     fingerprint = release.fingerprint_of(config, inputs)
-    with cli.begin_release(args, spending(config, protected), fingerprint) as begun:
+    people = people_of(texts, protected.unit, " ".join(map(str, args.in_private_text)))
+    with cli.begin_release(args, spending(config, protected), fingerprint, people) as begun:
         sanitize(args.out_dir, texts, lists, config, begun)
     for line in guarantees([begun.entry.spending])[0].lines():
         log.info(line)

@@ -67,7 +67,7 @@ def main() -> None:
             log.info("plan: noise %.6g by the clip, %d steps", noise, config.steps)
             for line in guarantees([spent])[0].lines():
                 log.info(line)
-            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
+            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint, None))
         train_dpsgd(trainer, inputs, args.out_dir, fingerprint, begun)
 
 

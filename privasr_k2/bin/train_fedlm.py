@@ -10,7 +10,8 @@ r"""Adapt a neural language model by federated training on the text of clients [
         privacy.noise=1.5 cohort=20 rounds=100
 
 Training is private where privacy.noise is above 0; it is then a release, with --out-privacy and
---ledger. The guarantee covers all text of a client. With sampling=ordered, clients take part in a
+--ledger. The guarantee covers all text of a client; the file of clients says what a client is, and
+who stands behind it. With sampling=ordered, clients take part in a
 fixed order, and privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches
 N --strategy square_root plans such a training.
 
@@ -48,7 +49,7 @@ def main() -> None:
 
     import torch
 
-    from privasr_k2.federated.clients import read_clients
+    from privasr_k2.federated.clients import people_of, read_clients
     from privasr_k2.federated.fedlm_tuning import read_rates
     from privasr_k2.federated.settings import FedLmConfig, spending
     from privasr_k2.federated.train import load_initial, neutral, paper_epsilon, train_fedlm
@@ -75,7 +76,10 @@ def main() -> None:
     # All that can be wrong with the inputs is found before anything is spent.
     begin_with = {"init": config.init, "trained": config.trained, "seed": config.seed}
     prepare(clients, load_initial(args.in_public_init, **begin_with)[1], config.confidences)
-    spent = spending(config, len(clients)) if config.claims else None
+    spent = people = None
+    if config.claims:
+        spent = spending(config, len(clients), clients[0].unit)
+        people = people_of(clients, args.in_private_clients)
     with join(args.device) as process, ExitStack() as stack:
         begun = None
         if spent is not None and process.leads:
@@ -83,7 +87,7 @@ def main() -> None:
             if config.select_round == "best":
                 inputs.append(args.in_public_dev_text)
             fingerprint = release.fingerprint_of(neutral(config), inputs)
-            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
+            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint, people))
         train_fedlm(clients, dev, args.in_public_init, args.out_dir, config, process, begun)
         if begun is not None:
             of_paper = paper_epsilon(config.privacy.noise, config.privacy.delta)

@@ -121,6 +121,8 @@ def _line(
     name = f"{call}-{speaker}"
     return {
         "client": name,
+        "unit": "speaker",
+        "speaker": name,  # numbers of speakers are those of one call
         "id": f"{name}-{number:05}",
         "words": " ".join(words),
         "num_words": len(words),

@@ -1,9 +1,10 @@
 """The text of clients: first-pass transcripts of each device, a JSON object a line.
 
-    {"client": "s1", "id": "u1", "words": "we went", "num_words": 2, "confidences": [0.9, 0.8]}
+    {"client": "d1", "unit": "device", "speaker": "s1", "id": "u1", "words": "we went",
+     "num_words": 2, "confidences": [0.9, 0.8]}
 
 A client is the unit of a guarantee: a speaker, a speaker in a call, or a device to which utterances
-were dealt by Zipf's law [liu2021, section 3.2].
+were dealt by Zipf's law [liu2021, section 3.2]. The file says which, and who spoke.
 """
 
 from __future__ import annotations
@@ -18,27 +19,39 @@ import numpy as np
 from privasr_k2.constraints import Checked, Count, NotNegative, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import parse_record, read_lines, write_jsonl
+from privasr_k2.privacy.people import People
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.nbest_lists import NbestList
 
 _REPAIR = "make the file again with make_clients, or correct the line"
+#: What a client can be: units of guarantees that hold whole utterances.
+CLIENT_UNITS = ("call", "document", "meeting", "device", "speaker", "user")
+_PERSONS = ("speaker", "user")
+#: ``DeviceConfig.client`` -> the unit.
+_UNITS = {"speaker": "speaker", "zipf": "device", "devices": "device"}
 
 
 @dataclass(frozen=True)
 class Utterance:
-    """One transcript: the best hypothesis, and P(right) of each word where known."""
+    """One transcript: the best hypothesis, P(right) of each word where known, and who spoke."""
 
     id: str
     words: tuple[str, ...]
     confidences: tuple[float, ...] | None
+    speaker: str
 
 
 @dataclass(frozen=True)
 class ClientText:
-    """One device's utterances in the order of the file; at least one has words."""
+    """One client's utterances in the order of the file; at least one has words.
+
+    Attributes:
+        unit: what a client is, one of :data:`CLIENT_UNITS`; the same for all clients of a file.
+    """
 
     name: str
     utterances: tuple[Utterance, ...]
+    unit: str
 
     @property
     def num_words(self) -> int:
@@ -50,24 +63,26 @@ class ClientText:
 class DeviceConfig(Checked):
     """How utterances become clients; see ``conf/fedlm.yaml#clients``."""
 
-    client: Annotated[str, one_of("speaker", "zipf")]
+    client: Annotated[str, one_of(*_UNITS)]
     devices: Count
     exponent: NotNegative
     text: Annotated[str, one_of("hyp", "ref")]
     seed: int
 
 
-def zipf_labels(count: int, config: DeviceConfig) -> list[str]:
-    """A device for each of ``count`` utterances, drawn by Zipf's law.
+def zipf_labels(names: Iterable[str], config: DeviceConfig) -> list[str]:
+    """A device for each of some utterances or speakers, drawn by Zipf's law.
 
-    >>> zipf_labels(3, DeviceConfig(client="zipf", devices=1, exponent=1.0, text="hyp", seed=1))
-    ['device-1', 'device-1', 'device-1']
+    Each draw depends on the seed and the name alone: without one name the others stay.
+
+    >>> config = DeviceConfig(client="zipf", devices=9, exponent=1.0, text="hyp", seed=1)
+    >>> zipf_labels(["u1", "u2"], config)[1:] == zipf_labels(["u2"], config)
+    True
     """
     shares = np.arange(1, config.devices + 1, dtype=np.float64) ** -config.exponent
-    generator, shares = stream(config.seed, "devices"), shares / shares.sum()
-    drawn = generator.choice(config.devices, size=count, p=shares)
-    width = len(str(config.devices))
-    return [f"device-{number + 1:0{width}}" for number in drawn.tolist()]
+    bounds, width = np.cumsum(shares / shares.sum())[:-1], len(str(config.devices))
+    drawn = [stream(config.seed, "devices", name).random() for name in names]
+    return [f"device-{number + 1:0{width}}" for number in bounds.searchsorted(drawn, "right")]
 
 
 def clients_of(lists: Sequence[NbestList], config: DeviceConfig) -> list[ClientText]:
@@ -77,12 +92,13 @@ def clients_of(lists: Sequence[NbestList], config: DeviceConfig) -> list[ClientT
         DataError: nothing is left.
     """
     ordered = sorted(lists, key=lambda utterance: utterance.id)
-    speakers = [utterance.speaker for utterance in ordered]
-    names = zipf_labels(len(ordered), config) if config.client == "zipf" else speakers
-    return group(zip(names, (_transcript(utterance, config.text) for utterance in ordered)))
+    names = [nbest.id if config.client == "zipf" else nbest.speaker for nbest in ordered]
+    clients = names if config.client == "speaker" else zipf_labels(names, config)
+    transcripts = (_transcript(utterance, config.text) for utterance in ordered)
+    return group(zip(clients, transcripts), _UNITS[config.client])
 
 
-def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
+def group(utterances: Iterable[tuple[str, Utterance]], unit: str) -> list[ClientText]:
     """Clients from utterances with their client's name, in order; those without words are left out.
 
     Raises:
@@ -94,7 +110,17 @@ def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
             of_client.setdefault(name, []).append(utterance)
     if not of_client:
         raise DataError("the clients", "utterances with words", "none", "decode them again")
-    return [ClientText(name, tuple(of_client[name])) for name in sorted(of_client)]
+    return [ClientText(name, tuple(of_client[name]), unit) for name in sorted(of_client)]
+
+
+def people_of(clients: Iterable[ClientText], source: Path | str) -> People:
+    """The speakers behind clients.
+
+    Raises:
+        DataError: an utterance without a speaker.
+    """
+    pairs = ((client.name, said.speaker) for client in clients for said in client.utterances)
+    return People.of(pairs, source=source)
 
 
 def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
@@ -104,6 +130,8 @@ def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
         (
             {
                 "client": client.name,
+                "unit": client.unit,
+                "speaker": utterance.speaker,
                 "id": utterance.id,
                 "words": " ".join(utterance.words),
                 "num_words": len(utterance.words),
@@ -121,15 +149,19 @@ def read_clients(path: Path) -> list[ClientText]:
     Raises:
         DataError: with file and line: no JSON object, a missing or wrong key, a wrong number of
             words or confidences, a confidence outside [0, 1], a second utterance of one id, a
-            client without words; or no client.
+            second unit, a client without words; persons who are not clients of their own, though
+            the unit says so; or no client.
     """
     by_client: dict[str, list[Utterance]] = {}
     places: dict[str, str] = {}
+    unit = ""
     for number, line in read_lines(path):
         if not line.strip():
             continue
         place = f"{path}:{number}"
-        client, utterance = _parsed(place, parse_record(line, place, way_out=_REPAIR))
+        record = parse_record(line, place, way_out=_REPAIR)
+        client, utterance = _parsed(place, record)
+        unit = _checked_unit(place, record["unit"], unit)
         if utterance.id in places:
             found = f"{utterance.id} again, as in {places[utterance.id]}"
             raise DataError(place, "every utterance once", found, _REPAIR)
@@ -143,7 +175,31 @@ def read_clients(path: Path) -> list[ClientText]:
             raise DataError(
                 f"{place}: client {client!r}", "at least one word", found, "leave it out"
             )
-    return group((name, utterance) for name in by_client for utterance in by_client[name])
+    if unit in _PERSONS:
+        _check_persons(path, by_client, unit)
+    return group(((name, said) for name in by_client for said in by_client[name]), unit)
+
+
+def _checked_unit(place: str, unit: str, before: str) -> str:
+    if unit not in CLIENT_UNITS:
+        raise DataError(place, f"a unit, one of {', '.join(CLIENT_UNITS)}", repr(unit), _REPAIR)
+    if before and unit != before:
+        found = f"{unit} after {before}"
+        raise DataError(place, "one unit in a file of clients", found, "make one file of each")
+    return unit
+
+
+def _check_persons(path: Path, by_client: Mapping[str, Sequence[Utterance]], unit: str) -> None:
+    """Else a guarantee for a client would be taken for one for a person."""
+    client_of: dict[str, str] = {}
+    for client, utterances in by_client.items():
+        speakers = sorted({utterance.speaker for utterance in utterances})
+        others = [client_of.setdefault(speaker, client) for speaker in speakers]
+        if len(speakers) > 1 or others != [client]:
+            found = f"client {client!r} of {' '.join(speakers[:3])}"
+            found += "" if others[0] == client else f", who is client {others[0]!r}, too"
+            expected = f"a client for each {unit}, as the unit is {unit}"
+            raise DataError(path, expected, found, "make the file again with make_clients")
 
 
 def table(clients: Sequence[ClientText]) -> dict[str, Any]:
@@ -163,14 +219,19 @@ def table(clients: Sequence[ClientText]) -> dict[str, Any]:
 
 def _transcript(nbest: NbestList, text: str) -> Utterance:
     if text == "ref":
-        return Utterance(nbest.id, tuple(nbest.ref.split()), None)
+        return Utterance(nbest.id, tuple(nbest.ref.split()), None, nbest.speaker)
     if not nbest.hyps:
-        return Utterance(nbest.id, (), None)
-    return Utterance(nbest.id, tuple(nbest.hyps[0].words.split()), nbest.hyps[0].confidences)
+        return Utterance(nbest.id, (), None, nbest.speaker)
+    best = nbest.hyps[0]
+    return Utterance(nbest.id, tuple(best.words.split()), best.confidences, nbest.speaker)
 
 
 def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
-    for key in ("client", "id", "words"):
+    if not {"unit", "speaker"} & record.keys():
+        expected = "the unit and the speaker: what a client is, and who spoke"
+        found, way_out = "a file of an earlier version", "make it again with make_clients"
+        raise DataError(place, expected, found, way_out)
+    for key in ("client", "unit", "speaker", "id", "words"):
         if not isinstance(record.get(key), str):
             raise DataError(place, f"text for the key {key!r}", repr(record.get(key))[:60], _REPAIR)
     words = tuple(record["words"].split())
@@ -180,7 +241,7 @@ def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
         )
     values = record.get("confidences")
     if values is None:
-        return record["client"], Utterance(record["id"], words, None)
+        return record["client"], Utterance(record["id"], words, None, record["speaker"])
     if not isinstance(values, list) or len(values) != len(words):
         found = f"{len(values)}" if isinstance(values, list) else repr(values)[:60]
         raise DataError(place, f"confidences for each of {len(words)} words", found, _REPAIR)
@@ -190,4 +251,5 @@ def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
             raise DataError(
                 place, "confidences from 0 to 1", f"{value!r} of {word!r}"[:60], _REPAIR
             )
-    return record["client"], Utterance(record["id"], words, tuple(float(value) for value in values))
+    confidences = tuple(float(value) for value in values)
+    return record["client"], Utterance(record["id"], words, confidences, record["speaker"])

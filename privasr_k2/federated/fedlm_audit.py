@@ -92,8 +92,8 @@ def plant(
     for number, canary in enumerate(canaries):
         name, secret = f"canary-{number}", canary.candidates[canary.planted]
         sure = (1.0,) * len(secret)
-        text = tuple(Utterance(f"{name}-{time}", secret, sure) for time in range(repeats))
-        planted.append(ClientText(name, text))
+        text = tuple(Utterance(f"{name}-{time}", secret, sure, name) for time in range(repeats))
+        planted.append(ClientText(name, text, clients[0].unit))
     return sorted([*clients, *planted], key=lambda client: client.name)
 
 
@@ -182,7 +182,7 @@ def marks(
                 scores += finished.delta.numpy()[coordinates]
         return scores
 
-    claimed = spending(config, len(clients) + audit.marks)
+    claimed = spending(config, len(clients) + audit.marks, "device")
     return audit_canaries(
         run,
         size=size,

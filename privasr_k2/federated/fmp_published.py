@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from privasr_k2.federated.fmp_release import (
     header_of,
     read_counts,
     settings_in,
+    unit_name,
     unit_numbers,
     write_once,
 )
@@ -38,6 +40,8 @@ from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.noise import LaplaceNoise
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.spending import OnlyFor, Spending
+
+log = logging.getLogger(__name__)
 
 
 def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) -> np.ndarray:
@@ -55,22 +59,31 @@ def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) 
     return global_marginals(spoken, config, background) * np.array([*totals])[:, None]
 
 
-def published_marginals(sums: np.ndarray, epsilon: float, begun: Release) -> np.ndarray:
+def published_marginals(
+    sums: np.ndarray, epsilon: float, background: np.ndarray, begun: Release
+) -> tuple[np.ndarray, int]:
     """(T, V) eq. 8 with the noise of eq. 9; values may be negative, as in the paper.
+
+    Where the noisy total of a round is 0 or less, eq. 8 gives no distribution: that round has the
+    background, which costs nothing.
 
     Args:
         sums: (T, V) of :func:`published_sums`.
+        background: (V,) u, public.
         begun: a release of :func:`spending_of`.
 
+    Returns:
+        the marginals, and the number of rounds that have the background.
+
     Raises:
-        PrivacyError: epsilon 0, or noisy totals of 0 or less.
+        PrivacyError: epsilon 0.
     """
     noise = LaplaceNoise(scale=1 / checks.number("epsilon", epsilon, above=0), l1_sensitivity=1.0)
     noisy = np.stack([noise.add(row, begun.noise("published", t)) for t, row in enumerate(sums)])
     totals = noisy.sum(axis=1, keepdims=True)
-    if not (totals > 0).all():
-        raise PrivacyError("eq. 8", "totals above 0", "0 or less by noise", "take more data")
-    return noisy / totals
+    good = totals > 0
+    marginals = np.where(good, noisy / np.where(good, totals, 1.0), background)
+    return marginals, int((~good).sum())
 
 
 def usable(marginals: np.ndarray) -> np.ndarray:
@@ -155,18 +168,19 @@ def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
     ``words`` bounds a unit in a running sum, by weight and by number of different words.
     """
     moved = float(largest_move(config.words, config.words, config.prior_words))
+    unit = unit_name(spoken, config.unit)
     return Spending(
         data=config.data,
         released=f"unigrams of {config.rounds} rounds by eq. 8 and 9 of liu2020, called epsilon"
         f" {config.epsilon:g}",
-        unit=config.unit,
+        unit=unit,
         units=unit_numbers(spoken, config.unit)[1],
         relation=Relation.ADD_OR_REMOVE_ONE,
         event=events.unprotected(),  # nothing is clipped
         sampling="all units in every round",
         delta=config.delta,
         does_not_cover=(
-            f"a {config.unit} of more than {config.words:g} words: nothing is clipped",
+            f"a {unit} of more than {config.words:g} words: nothing is clipped",
             "when utterances came, and how many",
             "the personal marginal on the device, what is rescored with it, and whoever sees that",
         ),
@@ -186,11 +200,16 @@ def write_published(
         PrivacyError: the release is finished, and its file is gone.
     """
 
-    def marginals() -> np.ndarray:
+    def draw() -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         sums = published_sums(spoken, config.caches, background)
-        return published_marginals(sums, config.epsilon, begun)
+        marginals, replaced = published_marginals(sums, config.epsilon, background, begun)
+        if replaced:
+            log.warning("%d of %d rounds have the background: their noisy totals are not above 0",
+                        replaced, config.rounds)  # fmt: skip
+        header = {"published": config, "background_rounds": replaced}
+        return {"marginals": marginals}, {**header, "words": spoken.numbers.digest}
 
-    write_once(path, begun, "marginals", marginals, published=config, words=spoken.numbers.digest)
+    write_once(path, begun, draw)
 
 
 def is_published(path: Path) -> bool:
@@ -199,7 +218,7 @@ def is_published(path: Path) -> bool:
 
 
 def read_published(path: Path, numbers: WordNumbers) -> tuple[np.ndarray, dict[str, Any]]:
-    """The usable marginals (T, V), and the settings of their release.
+    """The usable marginals (T, V), and the settings of their release with ``background_rounds``.
 
     Raises:
         DataError: another vocabulary.
@@ -210,4 +229,5 @@ def read_published(path: Path, numbers: WordNumbers) -> tuple[np.ndarray, dict[s
     if not good or not (np.maximum(marginals, 0.0).sum(axis=1) > 0).all():
         expected = f"marginals of {config.rounds} rounds and {numbers.size} words"
         raise DataError(path, expected, f"others, of the shape {marginals.shape}", AGAIN)
-    return usable(marginals), dataclasses.asdict(config)
+    replaced = {"background_rounds": int(header.get("background_rounds", 0))}
+    return usable(marginals), {**dataclasses.asdict(config), **replaced}

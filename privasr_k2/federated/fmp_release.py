@@ -34,7 +34,7 @@ from privasr_k2.constraints import (
 )
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_simulation import rounds_of
-from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
+from privasr_k2.federated.fmp_spoken import CLIENT_UNITS, Spoken, WordNumbers
 from privasr_k2.federated.marginals import smoothed, utterance_counts
 from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.privacy import checks, events
@@ -42,14 +42,16 @@ from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.calibration import noise_for
 from privasr_k2.privacy.clipping import Norm, clip_rows
 from privasr_k2.privacy.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise, FixedPointGrid
+from privasr_k2.privacy.people import People
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy, Turns
 
 MECHANISMS: dict[str, Norm] = {"discrete_laplace": "l1", "discrete_gaussian": "l2"}
-#: Which units are whose: of the utterance itself, its speaker, or its client.
-UNITS = {"utterance": "utterance", "meeting": "client", "call": "client"}
-UNITS |= dict.fromkeys(("user", "speaker"), "user")
+#: What a release can protect; the timeline says what a client is.
+UNITS = ("utterance", "user", "client")
+#: Units of earlier versions.
+RENAMED_UNITS = {"meeting": "client", "call": "client", "speaker": "user"}
 _MARGINALS, AGAIN = "released marginals", "release them again"
 _DEVICE = "the personal marginal on the device, what is rescored with it, and whoever sees that"
 _WHEN = "when utterances came, and how many: a unit's words are hidden, not its place in a round"
@@ -62,7 +64,7 @@ class FmpReleaseConfig(Checked):
     """A release of the marginals of rounds 0 to T - 1; see ``conf/fmp.yaml#fmp_release``."""
 
     data: str
-    unit: Annotated[str, one_of(*UNITS)]
+    unit: str
     mechanism: Annotated[str, one_of(*MECHANISMS)]
     strategy: Annotated[str, one_of(*STRATEGIES)]
     rounds: Count
@@ -72,6 +74,19 @@ class FmpReleaseConfig(Checked):
     decay: PositiveShare
     epsilon: Finite
     delta: Delta
+
+    def __post_init__(self) -> None:
+        check_unit(self.unit)
+        super().__post_init__()
+
+
+def check_unit(unit: str) -> None:
+    """Raise ValueError for another unit; those of earlier versions said what a client was."""
+    if unit in RENAMED_UNITS:
+        now = RENAMED_UNITS[unit]
+        raise ValueError(f"unit must be {now} for {unit}: the timeline says what a client is")
+    if unit not in UNITS:
+        raise ValueError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
 
 
 @dataclass(frozen=True)
@@ -160,15 +175,15 @@ class FmpMechanism:
         """(T, V) running counts in words from measurements (M, V), noisy or not."""
         return self.strategy.decode @ measured * self.grid.step
 
-    def spending(self, units: int) -> Spending:
-        """The entry of the ledger."""
+    def spending(self, unit: str, units: int) -> Spending:
+        """The entry of the ledger for so many units, by the name that guarantees give them."""
         config = self.config
-        first = "" if config.unit == "utterance" else f" in its first {self.max_rounds} rounds"
+        first = "" if unit == "utterance" else f" in its first {self.max_rounds} rounds"
         return Spending(
             data=config.data,
             released=f"unigram counts of {config.rounds} rounds ({config.strategy}),"
             f" {config.mechanism}",
-            unit=config.unit,
+            unit=unit,
             units=units,
             relation=Relation.ADD_OR_REMOVE_ONE,
             event=self.event,
@@ -176,7 +191,7 @@ class FmpMechanism:
             delta=config.delta,
             does_not_cover=(
                 _WHEN,
-                f"of each {config.unit}: its words{first}, clipped to {config.bound:g} words in"
+                f"of each {unit}: its words{first}, clipped to {config.bound:g} words in"
                 f" {self.norm.upper()}; nothing else of it is used in the release",
                 "the vocabulary and the background marginals, wherever they are from",
                 _DEVICE,
@@ -186,12 +201,28 @@ class FmpMechanism:
 
 def unit_numbers(spoken: Spoken, unit: str) -> tuple[np.ndarray, int]:
     """(N,) the unit of each utterance, and the number of units."""
-    of = UNITS[unit]
-    if of == "utterance":
+    if unit == "utterance":
         return np.arange(len(spoken)), len(spoken)
-    if of == "user":
+    if unit == "user":
         return spoken.users, len(spoken.user_names)
     return spoken.clients, len(spoken.client_names)
+
+
+def unit_name(spoken: Spoken, unit: str) -> str:
+    """What a guarantee calls a unit: of ``client``, what a client is."""
+    return CLIENT_UNITS[spoken.kind] if unit == "client" else unit
+
+
+def people_of(spoken: Spoken, unit: str, source: Path | str) -> People | None:
+    """The users behind the units; ``None`` where no user is known.
+
+    Raises:
+        DataError: some utterances have a user, others have none; or none has, and the unit is user.
+    """
+    users = [spoken.user_names[number] for number in spoken.users]
+    if not any(users) and unit != "user":
+        return None
+    return People.of(zip(unit_numbers(spoken, unit)[0].astype(str), users), source=source)
 
 
 def increments_of(spoken: Spoken, mechanism: FmpMechanism) -> np.ndarray:
@@ -256,20 +287,19 @@ def write_release(path: Path, spoken: Spoken, mechanism: FmpMechanism, begun: Re
         begun.stream("check")  # refused where the release is finished
         return mechanism.noise.add(mechanism.measure(increments_of(spoken, mechanism)))
 
-    write_once(
-        path, begun, "measured", measured, config=mechanism.config, words=spoken.numbers.digest
-    )
+    header = {"config": mechanism.config, "words": spoken.numbers.digest}
+    write_once(path, begun, lambda: ({"measured": measured()}, header))
 
 
 def write_once(
-    path: Path, begun: Release, name: str, draw: Callable[[], np.ndarray], **header: Any
+    path: Path, begun: Release, draw: Callable[[], tuple[dict[str, np.ndarray], dict[str, Any]]]
 ) -> None:
-    """Write the array that ``draw`` gives, unless this release has been written, and finish it."""
+    """Write arrays and header that ``draw`` gives, unless this release was written; finish it."""
     if not (path.exists() and header_of(path).get("release") == begun.entry.release):
-        array = draw()
+        arrays, header = draw()
         content = json.dumps({"release": begun.entry.release, **header}, default=dataclasses.asdict)
         with atomic_path(path) as temporary, disk_errors(path):
-            save_file({name: array}, str(temporary), {"json": content})
+            save_file(arrays, str(temporary), {"json": content})
     begun.finish()
 
 
@@ -304,15 +334,17 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
 
 
 def settings_in(header: dict[str, Any], key: str) -> Any:
-    """The settings of a release in its header; old files call ``kernel_bandwidth`` ``sigma``.
+    """The settings of a release in its header, by their names of now.
 
-    >>> settings_in({"config": {"sigma": 0.1}}, "config")
-    {'kernel_bandwidth': 0.1}
+    >>> settings_in({"config": {"sigma": 0.1, "unit": "call"}}, "config")
+    {'kernel_bandwidth': 0.1, 'unit': 'client'}
     """
     values = header.get(key)
     if isinstance(values, dict):
         names = {"sigma": "kernel_bandwidth"}
-        return {names.get(name, name): value for name, value in values.items()}
+        values = {names.get(name, name): value for name, value in values.items()}
+        if isinstance(unit := values.get("unit"), str):
+            values["unit"] = RENAMED_UNITS.get(unit, unit)
     return values
 
 

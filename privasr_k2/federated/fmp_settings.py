@@ -10,7 +10,7 @@ from annotated_types import Ge, MinLen
 
 from privasr_k2.constraints import Checked, Delta, Finite, FiniteOrZero, NotNegative, one_of
 from privasr_k2.federated.adapted_lm import Mixing
-from privasr_k2.federated.fmp_release import UNITS, FmpReleaseConfig
+from privasr_k2.federated.fmp_release import FmpReleaseConfig, check_unit
 from privasr_k2.federated.fmp_simulation import CacheConfig
 
 CRITERIA = ("errors", "perplexity")
@@ -53,7 +53,7 @@ class PublishedConfig(Checked):
     """The release of eq. 8 and 9 as published; see ``conf/fmp.yaml#fmp_published``."""
 
     data: str
-    unit: Annotated[str, one_of(*UNITS)]
+    unit: str
     rounds: int
     kernel_bandwidth: float
     decay: float
@@ -63,6 +63,7 @@ class PublishedConfig(Checked):
     delta: Delta
 
     def __post_init__(self) -> None:
+        check_unit(self.unit)
         super().__post_init__()
         self.caches  # noqa: B018  its ranges
 

@@ -86,13 +86,30 @@ def numbers_of_arpa(model: Arpa, *, unknown: bool) -> WordNumbers:
     )
 
 
+#: What a client is in a timeline -> what a guarantee calls it.
+CLIENT_UNITS = {
+    "speaker": "speaker",
+    "recording": "call",
+    "document": "document",
+    "part": "part",
+    "prefix": "meeting",
+}
+
+
 @dataclass(frozen=True)
 class Turn:
-    """One utterance of a timeline: its id, the client (device), and the user who spoke."""
+    """One utterance of a timeline.
+
+    Attributes:
+        client: its device.
+        user: who spoke; empty: not known.
+        kind: what a client is, a key of :data:`CLIENT_UNITS`.
+    """
 
     id: str
     client: str
     user: str
+    kind: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +126,7 @@ class Spoken:
         lengths: (H,) words of each, the sentence end included.
         tokens: (W,) word numbers with sentence ends, in the order of LM scores.
         numbers: of the words.
+        kind: what a client is, a key of :data:`CLIENT_UNITS`.
     """
 
     ids: tuple[str, ...]
@@ -122,6 +140,7 @@ class Spoken:
     lengths: np.ndarray
     tokens: np.ndarray
     numbers: WordNumbers
+    kind: str
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -148,6 +167,23 @@ class Spoken:
         where = (self.token_hyps[inside], self.tokens[inside])
         shape = (len(self.ranks), self.numbers.size)
         return csr_array((np.ones(int(inside.sum())), where), shape=shape)
+
+
+def kind_of(timeline: Sequence[Turn], place: str) -> str:
+    """What a client of a timeline is.
+
+    Raises:
+        DataError: several kinds, one that is not known, or speakers who are not their own clients.
+    """
+    kinds = sorted({turn.kind for turn in timeline})
+    if len(kinds) != 1 or kinds[0] not in CLIENT_UNITS:
+        expected = f"one kind of client, of {', '.join(CLIENT_UNITS)}"
+        raise DataError(place, expected, ", ".join(kinds) or "none", "make it with prepare_fmp")
+    others = [t.id for t in timeline if kinds == ["speaker"] and t.client != t.user]
+    if others:
+        expected = "the speaker as the client, as the kind is speaker"
+        raise DataError(place, expected, f"another for {others[0]}", "make it with prepare_fmp")
+    return kinds[0]
 
 
 def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers) -> Spoken:
@@ -199,4 +235,5 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
         np.array(lengths, dtype=np.int64),
         np.array(tokens, dtype=np.int64),
         numbers,
+        kind_of(timeline, "the timeline"),
     )

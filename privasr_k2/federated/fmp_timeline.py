@@ -1,7 +1,7 @@
 """Timelines, as ``prepare_fmp`` writes them: the utterances of each client in the order of time.
 
-A timeline is JSON Lines, ``{"id", "client", "user", "ref_words"}`` an utterance. The order is that
-of the cuts' start in a recording, otherwise of ids.
+A timeline is JSON Lines, ``{"id", "client", "kind", "user", "ref_words"}`` an utterance. The order
+is that of the cuts' start in a recording, otherwise of ids.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Annotated, Any
 
 from privasr_k2.constraints import Checked, one_of
 from privasr_k2.errors import DataError
-from privasr_k2.federated.fmp_spoken import Turn
+from privasr_k2.federated.fmp_spoken import CLIENT_UNITS, Turn, kind_of
 from privasr_k2.fileio import read_jsonl, write_jsonl
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
 
-CLIENTS = ("speaker", "recording", "document", "part", "prefix")
 #: Clients whose recordings run side by side (headsets of a meeting): their common clock orders
 #: utterances.
 _ONE_CLOCK = ("recording", "document", "prefix")
@@ -28,7 +27,7 @@ _ONE_CLOCK = ("recording", "document", "prefix")
 class TimelineConfig(Checked):
     """The definition of a client; see ``conf/fmp.yaml#fmp_timeline``."""
 
-    client: Annotated[str, one_of(*CLIENTS)]
+    client: Annotated[str, one_of(*CLIENT_UNITS)]
 
 
 @dataclass(frozen=True)
@@ -120,13 +119,16 @@ def timeline_of(
         clock = "" if config.client in _ONE_CLOCK else when.recording
         return whose[nbest.id], clock, when.start, nbest.id
 
-    return [Turn(nbest.id, whose[nbest.id], nbest.speaker) for nbest in sorted(lists, key=order)]
+    return [
+        Turn(nbest.id, whose[nbest.id], nbest.speaker, config.client)
+        for nbest in sorted(lists, key=order)
+    ]
 
 
 def table_1(timeline: Sequence[Turn], lists: Sequence[NbestList]) -> dict[str, int]:
     """Counts of a corpus as in table 1 of [liu2020]: clients, users, utterances, spoken words.
 
-    >>> table_1([Turn("u", "c", "s")], [NbestList("u", "test", "s", "hi there", True, ())])
+    >>> table_1([Turn("u", "c", "s", "part")], [NbestList("u", "test", "s", "hi there", True, ())])
     {'clients': 1, 'users': 1, 'utterances': 1, 'words': 2}
     """
     return {
@@ -147,13 +149,18 @@ def read_timeline(path: Path) -> list[Turn]:
     """Read a timeline.
 
     Raises:
-        DataError: with its line: what ``prepare_fmp`` does not write.
+        DataError: with its line: what ``prepare_fmp`` does not write; or several kinds of client.
     """
     turns = []
     for number, record in enumerate(read_jsonl(path), start=1):
-        *names, user = (record.get(name) for name in ("id", "client", "user"))
+        place, way_out = f"{path}:{number}", "make it again with prepare_fmp"
+        if isinstance(record, dict) and "kind" not in record:
+            expected = "the kind of the client"
+            raise DataError(place, expected, "a timeline of an earlier version", way_out)
+        *names, user = (record.get(name) for name in ("id", "client", "kind", "user"))
         if not all(isinstance(name, str) and name for name in names) or user is None:
-            found = str(record)[:60]
-            raise DataError(f"{path}:{number}", "id, client and user", found, "run prepare_fmp")
-        turns.append(Turn(*names, str(user)))
+            raise DataError(place, "id, client, kind and user", str(record)[:60], way_out)
+        name, client, kind = names
+        turns.append(Turn(name, client, str(user), kind))
+    kind_of(turns, str(path))
     return turns

@@ -28,11 +28,10 @@ from privasr_k2.privacy.noise import GaussianNoise
 from privasr_k2.privacy.sampling import Sampling
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy
+from privasr_k2.recipe import renames
 
 #: Which round's, or epoch's, model is kept: the one that reads dev best, or the last.
 SELECTED = ("best", "last")
-#: Units that no client of federated training can be.
-FINER_THAN_CLIENTS = ("mention", "utterance")
 _BEFORE = "the text that the model was trained on before, and its vocabulary, wherever it is from"
 _SEVERAL = "that somebody is several clients, in two calls or on two devices: each is hidden alone"
 _TIMES = "how long each round took, to whoever watches the machine or reads its logs"
@@ -107,9 +106,9 @@ class FedLmConfig(Checked):
     """Federated training; see ``conf/fedlm.yaml#fedlm``."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {"save_every": "a continued training is the same"}
+    REMOVED: ClassVar[Mapping[str, str]] = renames.REMOVED["train_fedlm"]
 
     data: str
-    unit: str
     init: Annotated[str, one_of("pretrained", "scratch")]
     trained: Annotated[str, one_of("all", "output")]
     rounds: Count
@@ -132,10 +131,6 @@ class FedLmConfig(Checked):
         super().__post_init__()
         if self.claims and self.weights.by == "words":
             raise ValueError("weights.by must be uniform or capped where there is noise")
-        if self.claims and self.unit in FINER_THAN_CLIENTS:
-            # Without one utterance a client sends another update: that moves a sum by up to twice
-            # the clip.
-            raise ValueError(f"unit must be what a client is, as user or speaker, got {self.unit}")
         if self.claims and self.client.max_seconds:
             # How long a client takes depends on what else the machine does, so on the others.
             raise ValueError(
@@ -183,11 +178,15 @@ class FedLmConfig(Checked):
         return expected_size(self.sampling_for(clients), clients) * self.weights.mean
 
 
-def spending(config: FedLmConfig, clients: int) -> Spending:
+def spending(config: FedLmConfig, clients: int, unit: str) -> Spending:
     """The entry of the ledger: all rounds, whether clients fail in them or not.
 
     Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism of
     multiplier ``privacy.noise``. Correlated noise makes all rounds one mechanism.
+
+    Args:
+        clients: their number.
+        unit: what a client is, as their file says.
 
     Raises:
         PrivacyError: no noise, delta >= 1 / clients, client_fraction outside (0, 1], or a scheme
@@ -209,7 +208,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     return Spending(
         data=config.data,
         released="the language model after every round of federated training",
-        unit=config.unit,
+        unit=unit,
         units=clients,
         relation=relation,
         event=event,

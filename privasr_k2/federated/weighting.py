@@ -57,7 +57,7 @@ class ClientData:
 def symbol_weights(utterance: Utterance, use: str) -> np.ndarray:
     """c of the words of a sentence and of its end, (T,) float32.
 
-    >>> symbol_weights(Utterance("u", ("a", "b"), (1.0, 0.5)), "token").tolist()
+    >>> symbol_weights(Utterance("u", ("a", "b"), (1.0, 0.5), "s"), "token").tolist()
     [1.0, 0.5, 0.75]
     """
     if use in ("all", "hard"):

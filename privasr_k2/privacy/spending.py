@@ -20,7 +20,7 @@ from privasr_k2.privacy.groups import for_group
 _MOST_DIGITS = 12
 RANKS = {
     "mention": 0, "utterance": 1, "call": 2, "document": 2, "meeting": 2, "device": 2,
-    "speaker": 3, "user": 3, "shard": 4,
+    "speaker": 3, "user": 3, "shard": 4, "part": 4,
 }  # fmt: skip
 """Units of guarantees, the finest first; those of one rank are not parts of each other."""
 UNITS = tuple(RANKS)

@@ -44,6 +44,11 @@ _RELEASES_OF_LABELS = {
     "most_noise": "max_sigma",
 }
 _DPSGD = {"alone": "isolate_units", "start": "init"}
+#: Keys of ``--set`` that are gone, by verb, with the way out.
+REMOVED: dict[str, dict[str, str]] = {
+    verb: {"unit": "remove it: the file of clients says what a client is (make_clients)"}
+    for verb in ("train_fedlm", "tune_fedlm")
+}
 #: Keys of ``--set``, or ``key=value``, by their earlier names, for verbs by their names of now.
 KEYS: dict[str, dict[str, str]] = {
     "rescore_fmp": {
@@ -51,7 +56,12 @@ KEYS: dict[str, dict[str, str]] = {
         "sigmas": "kernel_bandwidths",
         "client_rate": "client_fraction",
     },
-    "release_fmp": {"sigma": "kernel_bandwidth"},
+    "release_fmp": {
+        "sigma": "kernel_bandwidth",
+        "unit=call": "unit=client",
+        "unit=meeting": "unit=client",
+        "unit=speaker": "unit=user",
+    },
     "audit": {"sigma": "kernel_bandwidth", **_DPSGD, **_FEDLM},
     "finetune_lm": {"confidences.way": "confidences.use", "start": "init", "keep": "select_epoch"},
     "privacy_plan": {"unit": "privacy_unit", "units": "num_units", "rate": "client_fraction"},
@@ -82,6 +92,7 @@ def canonical(command: Sequence[str]) -> list[str]:
     words = [verb]
     for flag, values in sorted(flags_of(command), key=lambda pair: pair[0]):
         if flag == "--set":
+            values = [v for v in values if v.partition("=")[0] not in REMOVED.get(verb, {})]
             values = sorted(_setting(KEYS.get(verb, {}), value) for value in values)
         words += [flag, *values] if values or flag != "--set" else []
     return words

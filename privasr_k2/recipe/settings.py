@@ -19,6 +19,7 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.plugins import VARIABLE
 from privasr_k2.recipe.layers import OVERRIDES
 from privasr_k2.recipe.plan import Stage, Task, values_of
+from privasr_k2.recipe.renames import REMOVED
 
 
 def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
@@ -40,7 +41,8 @@ def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
             for place, key in _given(task, layers):
                 if (task.configs, key) not in seen:
                     seen.add((task.configs, key))
-                    _check(place, key, known, [address.name for address in bases])
+                    removed = REMOVED.get(task.argv[0], {}).get(key, "")
+                    _check(place, key, known, [address.name for address in bases], removed)
 
 
 def without_effect(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> list[str]:
@@ -74,13 +76,14 @@ def _given(task: Task, files: Sequence[Path]) -> Iterator[tuple[str, str]]:
         yield f"--set {word}", word.partition("=")[0]
 
 
-def _check(place: str, key: str, known: Sequence[str], names: Sequence[str]) -> None:
+def _check(place: str, key: str, known: Sequence[str], names: Sequence[str], removed: str) -> None:
     if any(f"{other}.".startswith(f"{key}.") or key.startswith(f"{other}.") for other in known):
         return  # the key itself, a group of keys, or something in a group that is empty by default
     if os.environ.get(VARIABLE) and f"{'.'.join(key.split('.')[:-2])}.kind" in known:
         return  # maybe settings of a kind that a plugin registers: its verb knows
     near = difflib.get_close_matches(key, known, 1)
     way_out = f"did you mean {near[0]}?" if near else "correct the key, or take it out"
+    way_out = removed or way_out
     expected = f"a key of {' or '.join(f'conf/{name}' for name in names)}"
     raise ConfigError(place, expected, key, way_out)
 

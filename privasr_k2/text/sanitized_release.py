@@ -11,6 +11,7 @@ from privasr_k2.constraints import Checked, Count, Natural, Share, one_of
 from privasr_k2.fileio import atomic_path, open_text, read_json, write_json
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.people import People
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.replacement import ReplacementGuarantee, uniform_replacement
 from privasr_k2.privacy.spending import Spending
@@ -84,6 +85,22 @@ def spending(config: SanitizeConfig, found: ReplacementGuarantee) -> Spending:
         delta=config.delta,
         does_not_cover=found.does_not_cover,
     )
+
+
+def people_of(texts: Sequence[TaggedText], unit: str, source: Path | str) -> People | None:
+    """The users behind the units of a guarantee; ``None`` where no text has a user.
+
+    Args:
+        unit: ``utterance``, ``document`` (a text without one is its own) or ``user``.
+
+    Raises:
+        DataError: some texts have a user, others have none.
+    """
+    if not any(text.user for text in texts):
+        return None
+    units = {"utterance": lambda text: text.id, "document": lambda text: text.document or text.id}
+    name = units.get(unit, lambda text: text.user)
+    return People.of(((name(text), text.user) for text in texts), source=source)
 
 
 def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:

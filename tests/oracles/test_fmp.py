@@ -207,7 +207,7 @@ def test_normalized_scores_and_perplexities(seed: int, changes: dict[str, object
     assert perplexities.tokens.sum() == sum(lengths)
 
 
-@pytest.mark.parametrize("unit", ["utterance", "user", "meeting"])
+@pytest.mark.parametrize("unit", ["utterance", "user", "client"])
 @pytest.mark.parametrize("mechanism", ["discrete_laplace", "discrete_gaussian"])
 @pytest.mark.parametrize("seed", range(3))
 def test_clipped_increments(seed: int, mechanism: str, unit: str) -> None:
@@ -215,7 +215,7 @@ def test_clipped_increments(seed: int, mechanism: str, unit: str) -> None:
     changes = {"rounds": 4, "max_rounds": 2, "bound": 1.5, "kernel_bandwidth": 1.3}
     found = made_mechanism(unit=unit, mechanism=mechanism, **changes)
     rounds = slow_rounds(timeline, 4)
-    owner = {t.id: {"utterance": t.id, "user": t.user, "meeting": t.client}[unit] for t in timeline}
+    owner = {t.id: {"utterance": t.id, "user": t.user, "client": t.client}[unit] for t in timeline}
     expected: dict[tuple[int, str], float] = defaultdict(float)
     for one in set(owner.values()):
         counted = 0

@@ -18,7 +18,7 @@ TINY = "mini compose --preset tiny --fmp-rounds 2"
 #: Data and unit that a system protects.
 PROTECTED = {
     "pretrained": ("mini/train", "utterance"),
-    "federated": ("mini/adapt/devices", "device"),
+    "federated": ("mini/adapt", "speaker"),
     "personalized": ("mini/test", "user"),
 }
 

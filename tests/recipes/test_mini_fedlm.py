@@ -31,7 +31,7 @@ SYSTEMS = {
 @pytest.mark.timeout(1500)  # some hundred stages
 def test_from_speech_to_results(copied: Path) -> None:
     command = f"{TINY} --confidence-use token --private-confidence-use all"
-    command += " --noises 0.5 --private-client-fraction 0.5"
+    command += " --noises 0.5 --private-client-fraction 0.5 --client zipf"
     # The first pass is shared with recipe ctc.
     text = recipe(command, "--work-dir", copied)
     assert "acoustic model, tdnn ... up to date" in text
@@ -52,6 +52,8 @@ def test_from_speech_to_results(copied: Path) -> None:
         assert system.label in table
 
     [entry] = Ledger(copied / "privacy/ledger.json").entries()
+    # Two speakers of eight utterances each, dealt to as many devices: for the person it is more.
+    assert (entry.spending.unit, entry.spending.person_units) == ("device", 8)
     assert entry.spending.data == "mini/adapt/devices"
     assert entry.spending.sampling == "Poisson, rate 0.5"
     assert " ... done" not in recipe(command, "--work-dir", copied)
@@ -115,4 +117,5 @@ def test_said_text_in_a_fixed_order_with_public_words(tmp_path: Path) -> None:
     assert "square_root" in (exp / "fl_all_noise_0.5_ordered_privacy.json").read_text()
     entries = Ledger(work / "privacy/ledger.json").entries()
     assert [entry.spending.sampling.split()[0] for entry in entries] == ["Poisson,", "each"]
-    assert {entry.spending.data for entry in entries} == {"mini/adapt/devices"}
+    assert {entry.spending.data for entry in entries} == {"mini/adapt"}
+    assert {entry.spending.unit for entry in entries} == {"speaker"}

@@ -88,13 +88,19 @@ TAGGED = jsonl(
     cut("3"),
 )  # fmt: skip
 CUTS = jsonl(cut("u1"), cut("u2"))
-TIMELINE = jsonl(*({"id": f"u{n}", "client": "c", "user": "s1", "ref_words": n} for n in range(3)))
+TIMELINE = jsonl(
+    *(
+        {"id": f"u{n}", "client": "c", "kind": "prefix", "user": "s1", "ref_words": n}
+        for n in range(3)
+    )
+)
 _ABOUT = {"name": "mini", "synthetic": True, "scored_units": {"ax": "ah", "sil": ""}}
 _ABOUT |= {"unit": "phone", "public_roles": ["dev"], "entities": "gold"}
 CORPUS = json.dumps(_ABOUT, indent=2).encode()
+_SAID = {"unit": "device", "speaker": "s"}
 CLIENTS = jsonl(
-    {"client": "a", "id": "1", "words": "call ann", "num_words": 2, "confidences": [0.5, 1]},
-    {"client": "b", "id": "2", "words": "hi", "num_words": 1, "confidences": None},
+    {"client": "a", **_SAID, "id": "1", "words": "oh ann", "num_words": 2, "confidences": [0.5, 1]},
+    {"client": "b", **_SAID, "id": "2", "words": "hi", "num_words": 1, "confidences": None},
 )
 
 FORMATS: dict[str, tuple[Files, Callable[[Path], Any]]] = {

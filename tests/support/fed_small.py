@@ -37,12 +37,13 @@ def made_clients(count: int, most: int = 12, seed: int = 0) -> list[ClientText]:
 
     def utterance(name: str) -> Utterance:
         words = generator.choice(VOCABULARY.words, size=int(generator.integers(1, 8))).tolist()
-        return Utterance(name, tuple(words), tuple(generator.random(len(words)).tolist()))
+        confidences = tuple(generator.random(len(words)).tolist())
+        return Utterance(name, tuple(words), confidences, f"client-{name.split('-')[0]:>02}")
 
     def client(number: int) -> ClientText:
         size = int(generator.integers(1, most + 1))
         text = tuple(utterance(f"{number}-{which}") for which in range(size))
-        return ClientText(f"client-{number:02}", text)
+        return ClientText(f"client-{number:02}", text, "speaker")
 
     return [client(number) for number in range(count)]
 

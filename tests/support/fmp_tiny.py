@@ -49,7 +49,7 @@ def random_world(
     nbests = [[*dict.fromkeys(map(hyp, range(rng.integers(0, 4))))] for _ in range(utterances)]
     lists = made_lists(nbests)
     turns = [
-        Turn(nbest.id, f"c{rng.integers(clients)}", f"s{rng.integers(users)}")
+        Turn(nbest.id, f"c{rng.integers(clients)}", f"s{rng.integers(users)}", "prefix")
         for nbest in lists.lists
     ]
     timeline = [turns[place] for place in rng.permutation(utterances)]

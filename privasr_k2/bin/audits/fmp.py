@@ -22,7 +22,7 @@ def audit(args: argparse.Namespace) -> None:
     """Attack and write ``args.out_audit``."""
     from privasr_k2.federated.fmp_audit import audit_release, heaviest_unit, rarest_word
     from privasr_k2.federated.fmp_published import published_worth
-    from privasr_k2.federated.fmp_release import FmpMechanism
+    from privasr_k2.federated.fmp_release import FmpMechanism, unit_name
     from privasr_k2.federated.fmp_scores import numbers_of_lm
     from privasr_k2.federated.fmp_settings import AuditedReleaseConfig
     from privasr_k2.federated.fmp_simulation import CacheConfig
@@ -40,7 +40,7 @@ def audit(args: argparse.Namespace) -> None:
     except PrivacyError as error:
         log.warning("%s", error)
     audits: dict[str, Any] = {
-        "unit": config.unit,
+        "unit": unit_name(spoken, config.unit),
         "mechanism": config.mechanism,
         "strategy": config.strategy,
     }

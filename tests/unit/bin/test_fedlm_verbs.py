@@ -49,7 +49,8 @@ def test_with_a_claim(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     call("train_fedlm", *flags(folder), *spent(folder), "--set", *claim)
     assert "epsilon by RDP" in caplog.text and "10,000 devices" in caplog.text
     entries = read_json(folder / "privacy.json")["entries"]
-    assert [e["spending"]["unit"] for e in entries] == ["user"]
+    [spending] = [entry["spending"] for entry in entries]
+    assert (spending["unit"], spending["person_units"]) == ("speaker", 1)
     model = load_tensors(folder / "out" / "model.safetensors")
     # Evaluation at other rounds is the same release: nothing is spent or drawn again.
     again = [*flags(folder), *spent(folder), "--set", *claim, "eval_every=2"]
@@ -69,6 +70,7 @@ def test_with_a_claim(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         (["cohort=15"], "rate: expected a number above 0 and at most 1"),
         (["privacy.delta=0.0715"], "below 1/units"),
         (["privacy.noise=0"], "--out-privacy"),
+        (["unit=user"], "the file of clients says what a client is"),
         (["confidences.use=token", "trained=none"], "trained must be"),
     ],
 )
@@ -79,11 +81,13 @@ def test_nothing_is_spent_on_bad_input(folder: Path, overrides: list[str], messa
 
 
 def test_nothing_is_spent_on_bad_clients(folder: Path) -> None:
-    line = {"client": "a", "id": "u", "words": "w1", "num_words": 1, "confidences": None}
+    line = {"client": "a", "unit": "speaker", "speaker": "s", "id": "u", "words": "w1"}
+    line |= {"num_words": 1, "confidences": None}
     for change, message in (
         ({"words": "", "num_words": 0}, "at least one word"),
         ({"confidences": [2.0]}, "from 0 to 1"),
         ({"confidences": [1.0, 1.0]}, "each of 1 words"),
+        ({"unit": "device", "speaker": ""}, "who spoke"),
         ({}, "confidences for confidences.use=token"),
     ):
         write_jsonl(folder / "clients.jsonl.gz", [{**line, **change}])

@@ -47,9 +47,10 @@ def test_delta_must_be_below_one_of_the_units() -> None:
 
 
 def test_what_is_not_covered() -> None:
-    sentences = " ".join(spending(config("noise=1"), 74, 1.0).does_not_cover)
+    shared = spending(config("noise=1", "isolate_units=false"), 74, 1.0)
+    sentences = " ".join(shared.does_not_cover)
     assert "rounding" in sentences and "several names" in sentences
-    alone = spending(config("noise=1", "isolate_units=true", "unit=utterance"), 74, 1.0)
+    alone = spending(config("noise=1", "unit=utterance"), 74, 1.0)
     assert "rounding" not in " ".join(alone.does_not_cover)
 
 

@@ -46,12 +46,17 @@ def test_a_unit_moves_the_sum_by_the_clip_at_most(unit: str, kind: str, tmp_path
 
 def test_units_alone_and_in_parts_of_any_size_give_the_same(data: PrivateData) -> None:
     units = list(data.units)
-    limits = ("isolate_units=true", "max_duration=0.01", "max_duration=2", "gradients_mb=0.001")
+    limits = ("max_duration=0.01", "max_duration=2", "gradients_mb=0.001")
     for clip in ("0.02", "1000"):
-        whole = summed(data, units, f"clip={clip}", "within=sum")
-        for setting in limits:
-            found = summed(data, units, f"clip={clip}", "within=sum", setting)
+        shared = (f"clip={clip}", "within=sum", "isolate_units=false")
+        whole = summed(data, units, *shared)
+        for setting in ("isolate_units=true", *limits):
+            found = summed(data, units, *shared, setting)
             torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-6 * float(whole.norm()))
+
+
+def test_by_default_units_are_computed_alone(data: PrivateData) -> None:
+    assert trainer(data)._rows() == 0
 
 
 def test_a_units_gradient_is_the_mean_of_its_utterances(data: PrivateData) -> None:

@@ -26,7 +26,8 @@ from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
 from tests.support.fed_small import VOCABULARY, made_clients
 
-GOOD = {"client": "a", "id": "u", "words": "w1 w2", "num_words": 2, "confidences": [0.5, 1]}
+GOOD = {"client": "a", "unit": "speaker", "speaker": "s-a", "id": "u", "words": "w1 w2"}
+GOOD |= {"num_words": 2, "confidences": [0.5, 1]}
 DEVICES = DeviceConfig(client="zipf", devices=50, exponent=1.0, text="hyp", seed=1)
 
 
@@ -46,16 +47,44 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         ({"num_words": 3}, "num_words 2"),
         ({"words": None}, "'words'"),
         ({"client": 3}, "'client'"),
+        ({"speaker": None}, "'speaker'"),
+        ({"unit": "device"}, "one unit in a file"),
+        ({"unit": "utterance"}, "a unit, one of"),
         ({"words": "", "num_words": 0, "confidences": None}, "client 'a'"),
     ],
 )
 def test_bad_lines_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    other = {**GOOD, "client": "b", "id": "v"}
+    other = {**GOOD, "client": "b", "speaker": "s-b", "id": "v"}
     path = tmp_path / "clients.jsonl"
     write_jsonl(path, [other, {**GOOD, **change}])
     with pytest.raises(DataError, match=message) as caught:
         read_clients(path)
     assert caught.value.place.startswith(f"{path}:2")
+
+
+def test_a_file_of_an_earlier_version_is_made_again(tmp_path: Path) -> None:
+    old = {key: GOOD[key] for key in ("client", "id", "words", "num_words", "confidences")}
+    write_jsonl(tmp_path / "clients.jsonl", [old])
+    with pytest.raises(DataError, match="make it again with make_clients"):
+        read_clients(tmp_path / "clients.jsonl")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"client": "b"},  # one person, two clients
+        {"speaker": "s-b"},  # two persons, one client
+    ],
+)
+def test_where_the_unit_is_a_person_every_client_is_one(
+    tmp_path: Path, other: dict[str, str]
+) -> None:
+    path = tmp_path / "clients.jsonl"
+    write_jsonl(path, [GOOD, {**GOOD, "id": "v", **other}])
+    with pytest.raises(DataError, match="a client for each speaker"):
+        read_clients(path)
+    write_jsonl(path, [{**line, "unit": "device"} for line in (GOOD, {**GOOD, "id": "v", **other})])
+    assert {client.unit for client in read_clients(path)} == {"device"}
 
 
 @pytest.mark.parametrize(
@@ -69,12 +98,13 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_devices_follow_zipf() -> None:
-    labels = zipf_labels(20_000, DEVICES)
+    names = [f"u{number}" for number in range(20_000)]
+    labels = zipf_labels(names, DEVICES)
     counts = np.array([labels.count(f"device-{n:02}") for n in (1, 2, 10)])
     shares = np.array([1, 1 / 2, 1 / 10]) / np.sum(1 / np.arange(1, 51))
     assert np.abs(counts / 20_000 - shares).max() < 0.01
-    assert labels == zipf_labels(20_000, DEVICES)
-    assert labels != zipf_labels(20_000, replace(DEVICES, seed=2))
+    assert labels[5:] == zipf_labels(names[5:], DEVICES)  # nobody else is dealt again
+    assert labels != zipf_labels(names, replace(DEVICES, seed=2))
 
 
 def test_clients_of_lists() -> None:
@@ -85,7 +115,8 @@ def test_clients_of_lists() -> None:
     ]
     config = replace(DEVICES, client="speaker")
     [client] = clients_of(lists, config)
-    expected = Utterance("u1", ("w1",), (0.5,)), Utterance("u2", ("w2", "w3"), (0.5, 0.5))
+    first = Utterance("u1", ("w1",), (0.5,), "s")
+    expected = first, Utterance("u2", ("w2", "w3"), (0.5, 0.5), "s")
     assert client.utterances == expected
     assert [c.num_words for c in clients_of(lists, replace(config, text="ref"))] == [2, 1]
     assert table([client])["words"] == 3
@@ -94,7 +125,7 @@ def test_clients_of_lists() -> None:
 
 
 def test_weights_of_symbols() -> None:
-    utterance = Utterance("u", ("a", "b"), (0.25, 0.75))
+    utterance = Utterance("u", ("a", "b"), (0.25, 0.75), "s")
     weights = {"all": [1] * 3, "hard": [1] * 3, "utterance": [0.5] * 3, "token": [0.25, 0.75, 0.5]}
     assert {use: symbol_weights(utterance, use).tolist() for use in weights} == weights
 
@@ -110,7 +141,7 @@ def test_hard_threshold_leaves_sentences_out() -> None:
 
 
 def test_ways_need_confidences() -> None:
-    bare = [ClientText("c", (Utterance("u", ("w1",), None),))]
+    bare = [ClientText("c", (Utterance("u", ("w1",), None, "s"),), "device")]
     prepare(bare, VOCABULARY, Weighting("all", 0.5))
     for way in ("hard", "utterance", "token"):
         with pytest.raises(DataError, match="confidences"):

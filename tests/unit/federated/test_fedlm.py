@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from privasr_k2.errors import ConfigError
-from privasr_k2.federated import train
+from privasr_k2.federated import fedlm, train
 from privasr_k2.federated.client import Failure
 from privasr_k2.federated.fedlm import Federation, Round, rounds
 from privasr_k2.federated.round_files import RoundFiles
@@ -76,6 +76,21 @@ def test_a_chunk_or_everybody_alone(more: list[str]) -> None:
     apart = run(settings(*more, "positions=1"), secrets)
     torch.testing.assert_close(last(together), last(apart), atol=1e-4, rtol=0)
     assert norm(last(together) - trainer(settings()).vector) > 1e-3
+
+
+def test_under_a_claim_no_rounding_depends_on_others() -> None:
+    """To the last bit: what clients add to the sum is what each of them adds alone."""
+
+    def summed(config: FedLmConfig, *chosen: int) -> torch.Tensor:
+        federation = Federation(clients_for(config), trainer(config))
+        return fedlm._sum(federation, config, ALONE, np.array(chosen), 0, 0.5)[0].steps
+
+    def differs(config: FedLmConfig) -> bool:
+        together = summed(config, *range(12))
+        return not torch.equal(together, sum(summed(config, number) for number in range(12)))
+
+    assert not differs(settings(*PRIVATE))
+    assert differs(settings(*PRIVATE, "privacy.isolate_clients=false"))
 
 
 @pytest.mark.parametrize("more", [[], ["privacy.clip=0.1"]])
@@ -185,7 +200,9 @@ def test_one_client_moves_the_measurements_by_what_is_claimed() -> None:
         released.append(np.array([each.delta.numpy() for each in done], dtype=np.float64) * 6)
     made = config.strategy_for(12)
     moved = np.linalg.norm(made.encode @ (released[0] - released[1]) / made.scale) / 0.5
-    claimed = 1e-6 / spending(config, 12).event.noise_multiplier  # the sensitivity of clip 1
+    claimed = (
+        1e-6 / spending(config, 12, "speaker").event.noise_multiplier
+    )  # the sensitivity of clip 1
     assert moved == pytest.approx(claimed, rel=0.2) and moved <= claimed * 1.001
 
 
@@ -247,7 +264,11 @@ def test_what_was_released_is_read_back_and_not_drawn_again(tmp_path: Path) -> N
 
 
 def begun(tmp_path: Path, config: FedLmConfig, clients: int):
-    costs = {"spending": spending(config, clients), "fingerprint": "f", "max_epsilon": None}
+    costs = {
+        "spending": spending(config, clients, "speaker"),
+        "fingerprint": "f",
+        "max_epsilon": None,
+    }
     return release.begin(tmp_path / "ledger.json", beside=tmp_path / "privacy.json", **costs)
 
 

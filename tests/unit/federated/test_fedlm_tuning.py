@@ -36,7 +36,10 @@ def tuned(*overrides: str) -> TunedConfig:
 
 
 def named(*names: str) -> list[ClientText]:
-    return [ClientText(name, (Utterance(f"{name}-0", (name,), None),)) for name in names]
+    return [
+        ClientText(name, (Utterance(f"{name}-0", (name,), None, name),), "speaker")
+        for name in names
+    ]
 
 
 def test_nobody_trains_who_is_scored() -> None:

@@ -53,7 +53,9 @@ def test_a_release_without_a_clip_is_found_out() -> None:
 
 def test_the_rarest_word_of_one_user() -> None:
     lists = made_lists([["a b"], ["h h a"], ["a"], ["h"], ["g g g"]])
-    timeline = [Turn(one.id, "c", f"s{place % 2}") for place, one in enumerate(lists.lists)]
+    timeline = [
+        Turn(one.id, "c", f"s{place % 2}", "prefix") for place, one in enumerate(lists.lists)
+    ]
     spoken = spoken_of(lists, timeline, NUMBERS)
     made = mechanism(unit="user", rounds=4)
     word, said = rarest_word(spoken, made)

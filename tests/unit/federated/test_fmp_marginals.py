@@ -46,7 +46,7 @@ def test_bandwidth_below_zero_and_nan_are_refused() -> None:
 
 
 def test_counts_of_an_utterance() -> None:
-    timeline = [Turn("u000", "c", "s"), Turn("u001", "c", "s")]
+    timeline = [Turn("u000", "c", "s", "prefix"), Turn("u001", "c", "s", "prefix")]
     spoken = spoken_of(made_lists([["a a b", "a", ""], []]), timeline, NUMBERS)
     plain = utterance_counts(spoken, np.inf, normalized=False).toarray()
     assert plain[0, :4].tolist() == [0, 3, 1, 0] and not plain[1].any()
@@ -96,7 +96,7 @@ def test_a_client_costs_what_it_has_said() -> None:
 
 
 def test_words_outside_the_vocabulary() -> None:
-    timeline = [Turn("u000", "c", "s")]
+    timeline = [Turn("u000", "c", "s", "prefix")]
     message = r"1\.jsonl:1 \(u000\).*words of the vocabulary.*1 others: z"
     with pytest.raises(DataError, match=message):
         spoken_of(made_lists([["a z"]]), timeline, NUMBERS)
@@ -111,7 +111,7 @@ def test_lists_without_ranks_are_refused() -> None:
     hyps = tuple(replace(hyp, rank=0) for hyp in lists.lists[0].hyps)
     unranked = replace(lists, lists=(replace(lists.lists[0], hyps=hyps),))
     with pytest.raises(DataError, match="hypotheses ranked 1, 2"):
-        spoken_of(unranked, [Turn("u000", "c", "s")], NUMBERS)
+        spoken_of(unranked, [Turn("u000", "c", "s", "prefix")], NUMBERS)
 
 
 def test_a_timeline_of_other_utterances_is_refused() -> None:
@@ -119,9 +119,13 @@ def test_a_timeline_of_other_utterances_is_refused() -> None:
     with pytest.raises(DataError, match="utterances of the timeline"):
         spoken_of(lists, [], NUMBERS)
     with pytest.raises(DataError, match="every utterance once"):
-        spoken_of(lists, [Turn("u000", "c", "s")] * 2, NUMBERS)
+        spoken_of(lists, [Turn("u000", "c", "s", "prefix")] * 2, NUMBERS)
 
 
 def test_places_follow_time_within_each_client() -> None:
-    order = [Turn("u002", "c", "s"), Turn("u000", "d", "s"), Turn("u001", "c", "s")]
+    order = [
+        Turn("u002", "c", "s", "prefix"),
+        Turn("u000", "d", "s", "prefix"),
+        Turn("u001", "c", "s", "prefix"),
+    ]
     assert spoken_of(made_lists([["a"], ["a"], ["b"]]), order, NUMBERS).places.tolist() == [0, 1, 0]

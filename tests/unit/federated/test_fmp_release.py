@@ -53,7 +53,7 @@ def norm_of(values: np.ndarray, norm: str) -> float:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", ["discrete_laplace", "discrete_gaussian"])
 @pytest.mark.parametrize(
-    ("unit", "max_rounds"), [("utterance", 0), ("user", 0), ("user", 2), ("call", 1)]
+    ("unit", "max_rounds"), [("utterance", 0), ("user", 0), ("user", 2), ("client", 1)]
 )
 def test_no_unit_moves_more_than_is_claimed(
     strategy: str, kind: str, unit: str, max_rounds: int
@@ -115,7 +115,7 @@ def test_the_event_costs_what_was_asked(kind: str, strategy: str, epsilon: float
     made = mechanism(mechanism=kind, strategy=strategy, epsilon=epsilon, unit="user", max_rounds=2)
     found = account(made.event, Relation.ADD_OR_REMOVE_ONE, 1e-5).value
     assert 0.995 * epsilon <= found <= epsilon
-    spent = made.spending(48)
+    spent = made.spending("user", 48)
     assert spent.unit == "user" and spent.event == made.event
     assert any("first 2 rounds" in sentence for sentence in spent.does_not_cover)
 
@@ -158,7 +158,7 @@ def begun(folder: Path, spending: Spending, fingerprint: str = "a" * 64) -> Any:
 def test_a_release_is_written_once_and_read_back(tmp_path: Path) -> None:
     made, path = mechanism(), tmp_path / "out" / "released.safetensors"
     path.parent.mkdir()
-    spending = made.spending(24)
+    spending = made.spending("utterance", 24)
     with begun(tmp_path, spending) as started:
         write_release(path, SPOKEN, made, started)
     content = path.read_bytes()
@@ -220,15 +220,29 @@ def test_published_equations_and_what_they_are_worth(tmp_path: Path) -> None:
         "x", "utterance", 2, 1.0, 1.0, 2.0, epsilon=50.0, words=40.0, delta=1e-5
     )
     with begun(tmp_path, spending_of(config, SPOKEN)) as started:
-        noisy = published_marginals(sums, 50.0, started)
+        noisy, replaced = published_marginals(sums, 50.0, U, started)
     [found] = guarantees([spending_of(config, SPOKEN)])
     assert math.isinf(found.epsilon.value) and math.isinf(found.person.value)
     assert found.only_for == ("each utterance of at most 40 words",)
     assert found.only_for_epsilon is not None
     assert found.only_for_epsilon.value == pytest.approx(40 * 2 * 50, rel=1e-3)
     error = np.abs(noisy - sums / sums.sum(axis=1, keepdims=True)).max()
-    assert np.allclose(noisy.sum(axis=1), 1) and 1e-4 < error < 0.05
+    assert replaced == 0 and np.allclose(noisy.sum(axis=1), 1) and 1e-4 < error < 0.05
     assert (usable(np.array([[-0.5, 1.0, 0.5]])) == [[0, 2 / 3, 1 / 3]]).all()
+
+
+def test_a_round_without_a_total_has_the_background(tmp_path: Path) -> None:
+    """Small epsilon: the noise outweighs the words of some rounds."""
+    rounds = 40
+    sums = np.tile(published_sums(SPOKEN, CACHES, U)[:1], (rounds, 1))
+    config = PublishedConfig(
+        "x", "utterance", rounds, 1.0, 1.0, 2.0, epsilon=0.1, words=7.0, delta=1e-5
+    )
+    with begun(tmp_path, spending_of(config, SPOKEN)) as started:
+        found, replaced = published_marginals(sums, 0.1, U, started)
+    same = (found == U).all(axis=1)
+    assert 0 < replaced == same.sum() < rounds
+    assert np.allclose(found.sum(axis=1), 1)
 
 
 def test_published_epsilon_of_an_average_utterance_of_ami() -> None:
@@ -255,7 +269,7 @@ def without(gone: np.ndarray) -> Spoken:
 
 
 @pytest.mark.parametrize("prior_words", [4.0, 0.0])
-@pytest.mark.parametrize("unit", ["utterance", "user", "meeting"])
+@pytest.mark.parametrize("unit", ["utterance", "user", "client"])
 def test_published_noise_moves_as_the_brute_force_says(unit: str, prior_words: float) -> None:
     """Without one unit: by its weight for constant smoothing, else by no more than the bound."""
     config = dataclasses.replace(CACHES, prior_words=prior_words)
@@ -269,7 +283,7 @@ def test_published_noise_moves_as_the_brute_force_says(unit: str, prior_words: f
     for one in np.flatnonzero(of_units > 0):
         moved = np.abs(whole - published_sums(without(units == one), config, U)).sum(axis=1)
         assert (moved <= claimed[one] * (1 + 1e-9)).all()
-        if prior_words or unit == "meeting":
+        if prior_words or unit == "client":
             assert np.isclose(claimed[one], of_units[one]) and np.isclose(moved[1], of_units[one])
         assert not moved[: in_round[units == one].min()].any()
 

@@ -26,7 +26,7 @@ U = background_unigrams([list("abcab")], NUMBERS, 3.0)
 def one_client(*words: str) -> object:
     """Utterances of one client in their order."""
     lists = made_lists([[text] for text in words])
-    return spoken_of(lists, [Turn(one.id, "c", "s") for one in lists.lists], NUMBERS)
+    return spoken_of(lists, [Turn(one.id, "c", "s", "prefix") for one in lists.lists], NUMBERS)
 
 
 @pytest.mark.parametrize(("number", "rounds"), [(12, 3), (13, 3), (7, 10), (1, 2), (11, 10)])

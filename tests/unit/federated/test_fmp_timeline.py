@@ -67,6 +67,37 @@ def test_what_cannot_be(tmp_path: Path) -> None:
 
 def test_written_and_read(tmp_path: Path) -> None:
     lists = made_lists([["a"]] * 3, ids=list(SAID))
-    turns = timeline_of(lists.lists, SAID, TimelineConfig("speaker"))
+    turns = timeline_of(lists.lists, SAID, TimelineConfig("recording"))
     write_timeline(tmp_path / "t.jsonl", turns, lists.lists)
     assert read_timeline(tmp_path / "t.jsonl") == turns
+    assert {turn.kind for turn in turns} == {"recording"}
+
+
+TURN = {"id": "u", "client": "c", "kind": "part", "user": "s", "ref_words": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": None}, "kind"),
+        ({"kind": "house"}, "one kind of client"),
+        ({"kind": "prefix"}, "one kind of client"),  # after a part
+        ({"kind": 3}, "kind and user"),
+    ],
+)
+def test_what_a_client_is_stands_in_the_timeline(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    other = {**TURN, "id": "v", **change}
+    write_jsonl(
+        tmp_path / "t.jsonl",
+        [TURN, {key: value for key, value in other.items() if value is not None}],
+    )
+    with pytest.raises(DataError, match=message):
+        read_timeline(tmp_path / "t.jsonl")
+
+
+def test_speakers_are_their_own_clients(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "t.jsonl", [{**TURN, "kind": "speaker"}])
+    with pytest.raises(DataError, match="another for u"):
+        read_timeline(tmp_path / "t.jsonl")

@@ -33,7 +33,7 @@ ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
         ["client_fraction=1.1"],
         [*PRIVATE, "weights.by=words"],
         [*PRIVATE, "data="],
-        [*PRIVATE, "unit=utterance"],
+        [*PRIVATE, "unit=user"],  # the file says what a client is
         [*PRIVATE, "privacy.quantile=0.5", "privacy.count_noise=0.5"],
         ["privacy.quantile=0.5"],
         [*PRIVATE, "privacy.strategy=square_root"],  # Poisson
@@ -70,12 +70,12 @@ def test_refused(overrides: list[str]) -> None:
 )
 def test_refused_for_the_clients_at_hand(overrides: list[str], clients: int) -> None:
     with pytest.raises(PrivacyError):
-        spending(settings(*PRIVATE, *overrides), clients)
+        spending(settings(*PRIVATE, *overrides), clients, "speaker")
 
 
 def test_without_noise_there_is_no_claim() -> None:
     with pytest.raises(PrivacyError):
-        spending(settings("privacy.clip=0.5"), 20)
+        spending(settings("privacy.clip=0.5"), 20, "speaker")
 
 
 def planned_for(**asked: Any) -> Plan:
@@ -88,7 +88,7 @@ def planned_for(**asked: Any) -> Plan:
 @pytest.mark.parametrize("more", [[], ["privacy.quantile=0.5"], ["privacy.isolate_clients=false"]])
 def test_what_is_entered_is_what_was_planned(more: list[str]) -> None:
     planned = planned_for(client_fraction=0.025, rounds=4)
-    entered = spending(settings(*PRIVATE, *more), 200)
+    entered = spending(settings(*PRIVATE, *more), 200, "speaker")
     assert account(entered.event, entered.relation, 1e-5) == planned.epsilon
     assert entered.sampling == "Poisson, rate 0.025" and entered.units == 200
 
@@ -97,7 +97,7 @@ def test_what_is_entered_is_what_was_planned(more: list[str]) -> None:
 def test_correlated_noise_is_entered_as_one_mechanism(strategy: str) -> None:
     """200 clients, 40 a round, 23 rounds: a client is in 5 of them at most, 5 rounds apart."""
     config = settings(*ORDERED, f"privacy.strategy={strategy}", "cohort=40", "rounds=23")
-    entered = spending(config, 200)
+    entered = spending(config, 200, "speaker")
     planned = planned_for(batches=5, strategy=strategy, rounds=23)
     assert entered.event == planned.event and entered.sampling == planned.sampling
     made = config.strategy_for(200)
@@ -107,19 +107,21 @@ def test_correlated_noise_is_entered_as_one_mechanism(strategy: str) -> None:
         assert len(made.column) == 5
     # It costs more than independent noise of the same size would, and less than one client in all
     # rounds.
-    apart = spending(settings(*PRIVATE, "sampling=ordered", "cohort=40", "rounds=23"), 200)
+    apart = spending(
+        settings(*PRIVATE, "sampling=ordered", "cohort=40", "rounds=23"), 200, "speaker"
+    )
     assert entered.event.noise_multiplier < 5**-0.5
     costs = [account(one.event, one.relation, 1e-5).value for one in (apart, entered)]
     assert costs[0] < costs[1]
     everyone = (*ORDERED, f"privacy.strategy={strategy}", "sampling=everyone", "rounds=23")
-    everyone = spending(settings(*everyone), 200)
+    everyone = spending(settings(*everyone), 200, "speaker")
     assert everyone.event.noise_multiplier < entered.event.noise_multiplier
 
 
 def test_orders_that_are_drawn_anew_may_bring_a_client_twice_in_a_row() -> None:
     numbers = (*ORDERED, "cohort=40", "rounds=23", "privacy.bands=5")
     fixed, anew = (
-        spending(settings(*numbers, f"sampling={sampling}"), 200)
+        spending(settings(*numbers, f"sampling={sampling}"), 200, "speaker")
         for sampling in ("ordered", "partitioned")
     )
     assert anew.event.noise_multiplier < 0.9 * fixed.event.noise_multiplier

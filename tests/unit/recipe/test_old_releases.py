@@ -16,6 +16,8 @@ from privasr_k2.recipe.front import declare, load_file
 from privasr_k2.recipe.plan import NEUTRAL, values_of, without
 from privasr_k2.recipe.renames import canonical
 
+#: What was the default then.
+EARLIER = {"fedlm": ["--client", "zipf"]}
 ROOT = Path(__file__).resolve().parents[3]
 RECORDED = json.loads((Path(__file__).parent / "data/releases_of_bash_recipes.json").read_text())
 
@@ -29,7 +31,8 @@ def _releases(commands: Iterable[Sequence[str]]) -> dict[str, list[str]]:
 def _declared(corpus: str, tmp_path: Path) -> Iterator[Sequence[str]]:
     shared = ["--preset", "demo", "--nj", "1", "--work-dir", str(tmp_path)]
     for recipe, words in load_file(ROOT / "local/demo.py", ROOT).CHAINS[corpus]:
-        for stage in declare(corpus, recipe, [*shared, *words], ROOT, tmp_path).stages:
+        words = [*shared, *words, *EARLIER.get(recipe, [])]
+        for stage in declare(corpus, recipe, words, ROOT, tmp_path).stages:
             yield stage.tasks[0].argv
 
 
