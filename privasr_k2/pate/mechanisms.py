@@ -110,7 +110,7 @@ def make_setting(
     available: int,
     largest_weight: float,
     utterances: int,
-    change: Change,
+    change: Change = Change.MOVES,
 ) -> Setting:
     """The settings for an ensemble and a pool. Reads no votes.
 
