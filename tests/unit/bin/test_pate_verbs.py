@@ -76,7 +76,8 @@ def train_and_vote(folder: Path, of: str) -> None:
     """Heads of all shards, and what they vote on the pool, which keeps all speakers."""
     call(
         f"train_heads --in-shards {folder}/shards --in-model {folder}/public"
-        f" --in-lang {folder}/lang --out-dir {folder}/teachers --device cpu --config {section('heads')}",
+        f" --in-lang {folder}/lang --out-dir {folder}/teachers --device cpu",
+        f"--config {section('heads')}",
         *("--set", "steps=3", "batch=2", "heads_at_once=1"),
     )
     cast(folder, f"of={of}")
