@@ -14,6 +14,7 @@ from privasr_k2.pate.mechanisms import MechanismConfig, Setting
 from privasr_k2.pate.published import published_lines
 from privasr_k2.pate.releases import spending_of
 from privasr_k2.privacy import public_inputs
+from privasr_k2.privacy.people import People
 from privasr_k2.privacy.release import Release, begin, fingerprint_of
 from privasr_k2.privacy.spending import guarantees
 
@@ -45,6 +46,7 @@ def begin_release(
     setting: Setting,
     who: Mapping[str, Any],
     inputs: Sequence[Path],
+    people: People,
 ) -> Iterator[Release | None]:
     """The release that a configuration claims, entered in the ledger; None without noise.
 
@@ -52,11 +54,12 @@ def begin_release(
         args: of the verb: inputs, ``out_privacy``, ``ledger`` and ``max_epsilon``.
         who: keywords of :func:`privasr_k2.pate.releases.spending_of`.
         inputs: files and folders that the release depends on.
+        people: behind the units of the shards.
     """
     if not config.claims:
         yield None
         return
-    spending = public_inputs.checked(args, spending_of(config, setting, **who), None)
+    spending = public_inputs.checked(args, spending_of(config, setting, **who), people)
     fingerprint = fingerprint_of(config, inputs)
     with begin(
         args.ledger,
@@ -64,6 +67,7 @@ def begin_release(
         spending=spending,
         fingerprint=fingerprint,
         max_epsilon=args.max_epsilon,
+        people=people,
         second=args.ledger_copy,
     ) as release:
         yield release

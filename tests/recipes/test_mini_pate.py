@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.fileio import read_json, read_jsonl, write_text
+from privasr_k2.privacy.events import terms
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.lineage import lineage
+from privasr_k2.training.weights import read_header
 from tests.support.recipe_tools import assert_up_to_date, dry_run, recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
@@ -52,6 +54,28 @@ def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
     assert len(Ledger(tmp_path / "privacy/ledger.json").entries()) == 2
     model = lineage(tmp_path / "exp/dpsgd_char_speaker/ctc/dpsgd_8/am", tmp_path)
     assert model.is_covered and len(model.spent) == 1, list(model.lines())
+
+
+@pytest.mark.timeout(1500)
+def test_a_teacher_a_speaker_and_one_of_them_has_no_data(tmp_path: Path) -> None:
+    """Without the data of one of five speakers the run ended at an empty shard."""
+    roster = tmp_path / "roster"
+    write_text(roster, "".join(f"user{number}\n" for number in (1000, 1001, 1002, 1003, 9999)))
+    options = f"--teachers 5 --roster {roster} --epsilons 8 --mechanisms gnmax --audit false"
+    recipe(f"{DRY} --nj 1 {options}", "--work-dir", tmp_path / "work")
+    shards = read_json(tmp_path / "work/exp/shards_speaker/5/shards.json")
+    assert "user9999" in shards["roster"] and shards["units_in_a_shard"] == 1
+    sides = read_json(tmp_path / "work/data/sides_fbank/sides.json")
+    assert set(sides["private"]["speakers"]) == set(shards["roster"])
+    [entry] = Ledger(tmp_path / "work/privacy/ledger.json").entries()
+    assert (entry.spending.units, entry.spending.person_units) == (5, 1)
+    [(_, answers)] = terms(entry.spending.event).items()  # of one count each: sensitivity 1
+    exp = tmp_path / "work/exp/pate_char_speaker_token_heads/ctc"
+    about = read_json(exp / "gnmax_5_8/labels/labels.json")
+    assert about["votes_planned"]["answered"] == answers
+    assert about["sensitivity"] == {"l1": 1, "l2": 1.0}
+    header = read_header(exp / "teachers_5/heads.safetensors")
+    assert header["abstaining"] == [shards["roster"]["user9999"]]
 
 
 def titles(shown: dict[str, str]) -> set[str]:

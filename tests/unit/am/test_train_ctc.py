@@ -10,15 +10,16 @@ import pytest
 import torch
 
 from privasr_k2 import config as configuration
-from privasr_k2.am.checkpoints import load_model
+from privasr_k2.am.checkpoints import is_untrained, load_model
 from privasr_k2.am.ctc import CtcConfig
 from privasr_k2.am.losses import greedy_tokens
 from privasr_k2.am.train import train_am
-from privasr_k2.data.batches import pad_batch
+from privasr_k2.data.batches import NothingLeftError, pad_batch
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.training.distributed import Process
+from privasr_k2.training.weights import load_tensors
 from tests.support.conf import section
 from tests.support.small_am import encoder_config, write_corpus
 
@@ -63,6 +64,35 @@ def test_the_same_again(corpus, quick, tmp_path):
     assert one == two
     train_am(*corpus, tmp_path / "three", replace(short, seed=2), ALONE)
     assert one != (tmp_path / "three" / "model.safetensors").read_bytes()
+
+
+def test_a_shard_without_data_gives_the_model_that_it_begins_with(corpus, quick, tmp_path):
+    from lhotse.utils import fastcopy
+
+    from privasr_k2.data.manifests import save_cuts
+
+    short, feats = replace(quick, epochs=1), tmp_path / "shard"
+    save_cuts(load_cuts(corpus[0], "dev"), feats, "dev")
+    train_am(*corpus, tmp_path / "public", short, ALONE)
+    begun = (load_tensors(tmp_path / "public" / "model.safetensors"), tmp_path / "public")
+    cuts = list(load_cuts(corpus[0], "train"))
+    unspelled = [fastcopy(cuts[0], supervisions=[fastcopy(cuts[0].supervisions[0], text="É")])]
+    for left in ([], unspelled):
+        save_cuts(left, feats, "train")
+        with pytest.raises(NothingLeftError):
+            train_am(feats, corpus[1], tmp_path / "am", short, ALONE, init=begun[1])
+        again = {"may_be_empty": True, "init": begun[1]}
+        train_am(feats, corpus[1], tmp_path / "am", short, ALONE, **again)
+        assert is_untrained(tmp_path / "am")
+        found = load_tensors(tmp_path / "am" / "model.safetensors")
+        assert found.keys() == begun[0].keys()
+        assert all((found[name] == value).all() for name, value in begun[0].items())
+        assert load_model(tmp_path / "am").num_tokens == 4
+    train_am(feats, corpus[1], tmp_path / "random", short, ALONE, may_be_empty=True)
+    assert is_untrained(tmp_path / "random") and load_model(tmp_path / "random").num_tokens == 4
+    save_cuts(cuts, feats, "train")
+    train_am(feats, corpus[1], tmp_path / "am", short, ALONE, init=begun[1], may_be_empty=True)
+    assert not is_untrained(tmp_path / "am")
 
 
 def test_another_configuration_trains_anew(corpus, quick, tmp_path, caplog):

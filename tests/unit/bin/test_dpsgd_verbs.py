@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.fileio import read_json
+from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.privacy.spending import guarantees
 from tests.support.private_speech import FILES, made_data, saved_model
 from tests.support.verbs import call, refused
 
@@ -36,9 +38,31 @@ def test_with_a_claim(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFix
     call("train_dpsgd", *flags(folder, out), *spent(out), *claim)
     [entry] = read_json(tmp_path / "privacy.json")["entries"]
     assert entry["spending"]["unit"] == "speaker" and entry["spending"]["units"] == 4
+    assert entry["spending"]["person_units"] == 1
     assert "plan: noise" in caplog.text and "epsilon 20" in caplog.text
     assert (out / "model.safetensors").is_file() and (out / "model.yaml").is_file()
     assert read_json(out / "dpsgd.json")["claim"] is True
+
+
+def test_an_utterance_of_a_person_who_said_more(folder: Path, tmp_path: Path) -> None:
+    """A speaker of three utterances is charged for four of them: a group, as of users' devices."""
+    out, ledger = tmp_path / "am", tmp_path / "ledger.json"
+    claim = ["--set", "data=made/train", "unit=utterance", "noise=2", "delta=1e-3", "rate=0.5"]
+    call("train_dpsgd", *flags(folder, out), *spent(out), *claim, "steps=2")
+    [entry] = Ledger(ledger).entries()
+    assert entry.spending.person_units == 4 and entry.people is not None
+    [guarantee] = guarantees([entry.spending])
+    assert 2 * guarantee.epsilon.value < guarantee.person.value < float("inf")
+    again = [
+        *flags(folder, tmp_path / "b"),
+        "--ledger",
+        ledger,
+        "--out-privacy",
+        tmp_path / "b.json",
+    ]
+    limit = f"{guarantee.person.value - 0.1:.2f}"
+    with refused("for each person"):
+        call("train_dpsgd", *again, "--max-epsilon", limit, *claim, "steps=2")
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,12 @@ import pytest
 
 from privasr_k2.fileio import read_json, write_json, write_text
 from privasr_k2.pate.student_data import read_labels
-from privasr_k2.pate.votes import write_votes
+from privasr_k2.pate.votes import read_votes, write_votes
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.pate.gnmax import confident_gnmax_epsilon, gnmax_epsilon
 from privasr_k2.privacy.pate.lnmax import lnmax_epsilon
+from privasr_k2.privacy.pate.sensitivity import Change
+from privasr_k2.privacy.spending import guarantees
 from tests.support.conf import section
 from tests.support.small_pate import made_votes, pool, save_teachers, write_lists, write_shards_file
 from tests.support.verbs import call, refused
@@ -58,13 +60,87 @@ def aggregate(
     call(f"aggregate_votes {given}", *flags, settings, "delta=1e-3", *more)
 
 
+def deal(folder: Path, teachers: int, out: str, *more: str, roster: str = "roster") -> None:
+    """make_shards by the roster of the pool's 6 speakers, or of its 12 utterances."""
+    write_text(folder / "roster", "".join(f"s{n}\n" for n in range(6)))
+    write_text(folder / "utt2spk", "".join(f"train-{n} s{n % 6}\n" for n in range(12)))
+    given = (
+        f"--in-private-feats {folder}/feats --in-public-dev {folder}/feats"
+        f" --in-public-roster {folder}/{roster} --out-dir {folder}/{out}"
+    ).split()
+    call(
+        "make_shards", *given, "--config", section("shards"), "--set", f"teachers={teachers}", *more
+    )
+
+
+def train_and_vote(folder: Path, of: str) -> None:
+    """Heads of all shards, and what they vote on the pool, which keeps all speakers."""
+    call(
+        f"train_heads --in-shards {folder}/shards --in-model {folder}/public"
+        f" --in-lang {folder}/lang --out-dir {folder}/teachers --device cpu",
+        f"--config {section('heads')}",
+        *("--set", "steps=3", "batch=2", "heads_at_once=1"),
+    )
+    cast(folder, f"of={of}")
+
+
+@pytest.mark.parametrize("mechanism", ["gnmax", "confident_gnmax", "gaussian_posteriors"])
+def test_nobody_sees_by_the_outputs_that_a_speaker_has_no_data(
+    tmp_path: Path, mechanism: str
+) -> None:
+    """Six teachers of six speakers: without one's data the run ended with an empty shard."""
+    from privasr_k2.data.manifests import load_cuts, save_cuts
+
+    shapes = []
+    of = "posteriors" if mechanism == "gaussian_posteriors" else "votes"
+    for speaker in ("nobody", "s3"):
+        folder = tmp_path / speaker
+        feats, _ = pool(folder)
+        write_lists(folder / "nbest")
+        save_teachers(folder / "models", "ctc", 1)
+        (folder / "models" / "1").rename(folder / "public")
+        cuts = list(load_cuts(feats, "train"))
+        save_cuts([c for c in cuts if c.supervisions[0].speaker != speaker], feats, "train")
+        deal(folder, 6, "shards")
+        train_and_vote(folder, of)
+        votes = read_votes(folder / "votes")
+        assert votes.change is Change.GIVEN and votes.people.most_units == 1
+        settings = (f"mechanism={mechanism}", "max_answers=5", "threshold=4", "epsilon=30")
+        aggregate(folder, "labels", *settings)
+        about = read_json(folder / "labels" / "labels.json")
+        assert about["units_in_a_shard"] == 1 and about["sensitivity"] == {"l1": 1, "l2": 1.0}
+        [entry] = Ledger(folder / "ledger.json").entries()
+        assert entry.spending.person_units == 1 and entry.people is not None
+        private = ("release", "votes_answered", "utterances_answered", "as_published")
+        fixed = {name: value for name, value in about.items() if name not in private}
+        shapes.append((fixed, entry.spending, (folder / "shards" / "shards.json").read_text()))
+        totals = [int(row.sum()) for row in np.split(votes.counts, np.cumsum(votes.sizes)[:-1])]
+        if of == "votes":
+            assert totals == [6 if speaker == "nobody" else 5] * 11
+    assert shapes[0] == shapes[1]
+
+
+def test_a_person_of_many_utterances_has_an_epsilon_of_their_own(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "shards" / "shards.json").unlink()
+    deal(folder, 4, "shards4", "unit=utterance", roster="utt2spk")
+    (folder / "shards4" / "shards.json").rename(folder / "shards" / "shards.json")
+    cast(folder)
+    caplog.set_level("INFO")
+    aggregate(folder, "labels", "max_answers=5")
+    [entry] = Ledger(folder / "ledger.json").entries()
+    assert entry.spending.unit == "utterance" and entry.spending.person_units == 2
+    [guarantee] = guarantees([entry.spending])
+    assert 8 < 1.5 * guarantee.epsilon.value < guarantee.person.value < float("inf")
+    with refused("for each person"):
+        aggregate(folder, "other", "max_answers=5", flags=("--max-epsilon", "10"))
+
+
 def test_from_shards_to_labels(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given = (
-        f"--in-private-feats {folder}/feats --in-public-dev {folder}/feats --out-dir {folder}/dealt"
-    ).split()
-    call("make_shards", *given, "--config", section("shards"), "--set", "teachers=3")
+    deal(folder, 3, "dealt")
     assert read_json(folder / "dealt" / "shards.json")["teachers"] == 3
     for job in (1, 2):
         cast(folder, "num_jobs=2", job=job)
@@ -180,6 +256,15 @@ def test_the_plan_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     )
     assert "13 votes" in capsys.readouterr().out
     assert read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
+    persons = {f"s{n}": 1 for n in range(15)}
+    shards = {"format": "privasr_k2 shards 2", "seed": 1, "teachers": 15, "unit": "speaker"}
+    roster = {name: n + 1 for n, name in enumerate(persons)}
+    write_json(tmp_path / "shards.json", {**shards, "roster": roster, "persons": persons})
+    call(
+        f"privacy_plan --kind queries --in-shards {tmp_path}/shards.json"
+        f" --config {section('vote_plan')} --set classes=500"
+    )
+    assert "26 votes" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -240,5 +325,7 @@ def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(folder: Path
     feats = ("--in-private-feats", folder / "feats", "--in-public-dev", folder / "feats")
     conf = ("--config", section("shards"), "--set", "teachers=7")
     with refused("7 units or more"):
+        deal(folder, 7, "dealt")
+    with refused("--in-public-roster"):
         call("make_shards", *feats, "--out-dir", folder / "dealt", *conf)
     assert not (folder / "votes").exists() and not (folder / "dealt").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privasr_k2.dpsgd.units import Unit, parts, units_of
+from privasr_k2.dpsgd.units import Unit, parts, people_of, units_of
 from privasr_k2.errors import DataError
 
 
@@ -42,6 +43,15 @@ def test_copies_belong_to_their_utterance() -> None:
     assert units_of(CUTS, "utterance", everything)[0] == Unit("a", (("a", "a_sp0.9"),))
     found = units_of(CUTS, "speaker", everything)
     assert found[0] == Unit("anna", (("a", "a_sp0.9"), ("b",))) and len(found) == 3
+
+
+def test_people_stand_behind_units() -> None:
+    found = people_of(CUTS, "utterance", Path("feats"))
+    assert found is not None and found.names == {"anna", "berta", "carl"}
+    assert found.most_units == 2  # a and b of anna; a at another speed is a
+    of_speakers = people_of(CUTS, "speaker", Path("feats"))
+    assert of_speakers is not None and of_speakers.most_units == 1
+    assert people_of([*CUTS, FakeCut("e", None)], "utterance", Path("feats")) is None
 
 
 def test_units_without_usable_utterances_stay() -> None:
