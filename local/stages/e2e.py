@@ -25,6 +25,8 @@ class E2eOptions:
     privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
     delta: Delta = option(1e-5, "delta of the guarantee")
     audit: bool = option(True, "audit every claim, and test membership")
+    roster: Path | None = path_option("public list of all speakers of train, or Kaldi's utt2spk"
+                                      " (default: who is in train)")
     public_corpus: str = option("",
                                 "corpus whose train is public with its texts: of egs/, or FILE.py")
     public_dir: Path | None = path_option("where --public-corpus is")
@@ -109,6 +111,7 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
                                num_jobs=True,
                                set={"kind": feature, "speed_perturb": d.speed_perturb})
     sides = r.stage(2, "split speakers", "split_corpus", config="split_speech", in_feats=data.feats,
+                    in_manifests=data.manifests, in_public_roster=o.roster,
                     in_public_train=public_feats, out_dir=f"data/sides_{d.feature}")
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
                  in_public_manifests=f"{sides}/public")

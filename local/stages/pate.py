@@ -61,11 +61,13 @@ def plan(r: Recipe, o: Any) -> None:
         r.stage(3, f"shards of {number} teachers", "make_shards", config="shards",
                 in_private_feats=f"data/sides_{r.data.feature}/private",
                 in_public_dev=f"data/sides_{r.data.feature}/public",
+                in_public_roster=f"data/sides_{r.data.feature}/roster_{o.privacy_unit}.txt",
                 out_dir=shards(o, number), set={"teachers": number, "unit": o.privacy_unit})
     finite = [epsilon for epsilon in (*o.epsilons, *o.sweep_epsilons) if epsilon < inf]
     for name in o.mechanisms:
         if finite and mechanism(name).exponent is not None:
             r.stage(3, f"queries per epsilon, {name}", "privacy_plan", config="vote_plan",
+                    in_shards=[f"{shards(o, number)}/shards.json" for number in o.teachers],
                     out_plan=f"{r.exp}/plan_{name}.json",
                     set={"mechanism": name, "teachers": o.teachers, "epsilon": finite,
                          "delta": o.delta})
@@ -91,7 +93,8 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
     else:
         r.stage(7, f"{number} teachers, {model}", "train_am", array=number, train=True,
                 config=am_config(o, model), in_feats=f"{shards(o, number)}/shard_JOB",
-                in_lang=e.lang, in_init=public_init(o, e, model), out_dir=f"{out}/JOB",
+                in_shards=f"{shards(o, number)}/shards.json", in_lang=e.lang,
+                in_init=public_init(o, e, model), out_dir=f"{out}/JOB",
                 set={"epochs": o.private_epochs})
     for k in range(1, min(number, o.score_teachers) + 1):
         system = r.system(f"{model}/teacher_{number}_{k}", label=f"teacher {k} of {number}",

@@ -18,17 +18,33 @@ from privasr_k2.am.sequence import Recognizer
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text
 from privasr_k2.graph.lang import read_tokens, symbols_text
-from privasr_k2.training.weights import fill, load_tensors, save_tensors
+from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
+
+_UNTRAINED = {"untrained": True}
 
 
 def save_model(
-    folder: Path, spec: Any, weights: Mapping[str, Tensor], tokens: Sequence[str] | None
+    folder: Path,
+    spec: Any,
+    weights: Mapping[str, Tensor],
+    tokens: Sequence[str] | None,
+    *,
+    untrained: bool = False,
 ) -> None:
-    """Write the files that :func:`load_model` reads; ``model.safetensors`` last."""
+    """Write the files that :func:`load_model` reads; ``model.safetensors`` last.
+
+    Args:
+        untrained: there was nothing to learn from, and the weights are those that it began with.
+    """
     if tokens is not None:
         write_text(folder / TOKENS, symbols_text(tokens))
     configuration.save(spec, folder / SPEC)
-    save_tensors(folder / WEIGHTS, weights)
+    save_tensors(folder / WEIGHTS, weights, _UNTRAINED if untrained else None)
+
+
+def is_untrained(folder: Path) -> bool:
+    """Whether :func:`save_model` was told so."""
+    return bool(read_header(folder / WEIGHTS) == _UNTRAINED)
 
 
 def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Module:

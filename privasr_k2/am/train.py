@@ -12,7 +12,7 @@ from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import continue_model, save_model
 from privasr_k2.am.kinds import new_model, spec_of, task_of
 from privasr_k2.am.model import AcousticModel, AmConfig, feature_statistics
-from privasr_k2.data.batches import Batches, drop_unalignable
+from privasr_k2.data.batches import Batches, NothingLeftError, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.graph.spelled import spelled_targets
@@ -36,6 +36,7 @@ def train_am(
     num_workers: int = 0,
     *,
     init: Path | None = None,
+    may_be_empty: bool = False,
 ) -> None:
     """Train on the role ``train``, score epochs on ``dev``, and write the averaged model.
 
@@ -45,9 +46,15 @@ def train_am(
             model.
         num_workers: processes that read ahead where features do not fit in memory.
         init: train this model further, with its mean and deviation of the features.
+        may_be_empty: where ``train`` has nothing to learn from, write the model that it begins
+            with, marked so (:func:`privasr_k2.am.checkpoints.is_untrained`), instead of an error.
+
+    Raises:
+        NothingLeftError: nothing to learn from, and not ``may_be_empty``.
     """
     cuts = {role: load_cuts(feats, role) for role in ("train", "dev")}
-    train_cuts(cuts, load_lang(lang_dir), folder, config, process, num_workers, init=init)
+    given = (cuts, load_lang(lang_dir), folder, config, process, num_workers)
+    train_cuts(*given, init=init, may_be_empty=may_be_empty)
 
 
 def train_cuts(
@@ -59,14 +66,24 @@ def train_cuts(
     num_workers: int = 0,
     *,
     init: Path | None = None,
+    may_be_empty: bool = False,
 ) -> None:
     """As :func:`train_am`, from the cuts of the roles ``train`` and ``dev``."""
-    spec = spec_of(config, cuts["train"][0].num_features, lang.num_tokens)
+    first = next(iter(cuts["train"]), None) or cuts["dev"][0]
+    spec = spec_of(config, first.num_features, lang.num_tokens)
     model = begin_model(spec, config, init, lang.tokens)
-    sources = {
-        role: _batches(cuts[role], lang, model, role, config, process, num_workers)
-        for role in ("train", "dev")
-    }
+    sources: dict[str, Batches] = {}
+    for role in ("dev", "train"):
+        try:
+            sources[role] = _batches(cuts[role], lang, model, role, config, process, num_workers)
+        except NothingLeftError:
+            if role == "dev" or not may_be_empty:
+                raise
+            log.info("nothing to learn from: the model stays as it begins, marked as untrained")
+            if process.leads:
+                configuration.save(config, folder / "config.yaml")
+                save_model(folder, spec, model.state_dict(), lang.tokens, untrained=True)
+            return
     content = fit_features(model, sources["train"], config, init)
     millions = sum(p.numel() for p in model.parameters()) / 1e6
     log.info("%.2f M parameters, %s", millions, process.device)

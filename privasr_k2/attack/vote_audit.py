@@ -1,9 +1,9 @@
 """Does a teacher's vote show in the labels that were released? Lower bounds on epsilon.
 
-The two data sets differ in one unit, for which one teacher votes otherwise in every query. The
-attack makes that vote count most: the other votes are tied, or at the threshold below which nothing
-is answered. The code that is run is that of the release. Labels that speak for the first histogram
-come at rates between exact ends p_low and q_high
+The two data sets differ in one unit, for which one teacher votes otherwise, or abstains, in every
+query. The attack makes that vote count most: the other votes are tied, or at the threshold below
+which nothing is answered. The code that is run is that of the release. Labels that speak for the
+first histogram come at rates between exact ends p_low and q_high
 (:mod:`privasr_k2.privacy.audit.two_histograms`). Then
 
 - *one answer* has ln((p_low - delta) / q_high), and the same of the other labels;
@@ -37,6 +37,7 @@ from privasr_k2.privacy.audit.search import largest_rejected
 from privasr_k2.privacy.audit.two_histograms import event_counts
 from privasr_k2.privacy.events import Event
 from privasr_k2.privacy.pate.mechanisms import TWO_HISTOGRAMS
+from privasr_k2.privacy.pate.sensitivity import Change
 
 #: (Q, C) votes and a share of the noise to (Q,) labels, whole numbers; -1: not answered. A share of
 #: 1 is the release, 0 has no noise.
@@ -54,8 +55,10 @@ class VoteClaim:
     relation: Relation
 
 
-def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Two histograms (2,) of two classes, one vote moved from the first to the second.
+def neighbours(
+    teachers: int, threshold: int | None = None, change: Change = Change.MOVES
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two histograms (2,) of two classes: a vote of the first is moved to the second, or missing.
 
     Args:
         threshold: of the largest count, which falls below it in the second; None: about tied.
@@ -65,15 +68,16 @@ def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray,
 
     >>> neighbours(15)
     (array([8, 7]), array([7, 8]))
-    >>> neighbours(15, threshold=11)
-    (array([11,  4]), array([10,  5]))
+    >>> neighbours(15, threshold=11), neighbours(15, change=Change.GIVEN)
+    ((array([11,  4]), array([10,  5])), (array([8, 7]), array([7, 7])))
     """
     checks.whole("teachers", teachers, at_least=1)
     if threshold is not None and not teachers / 2 + 1 <= threshold <= teachers:
         expected = f"between {teachers / 2 + 1:g} and {teachers}"
         raise PrivacyError("threshold", expected, str(threshold), "audit the tie")
     first = (teachers + 1) // 2 if threshold is None else threshold
-    return np.array([first, teachers - first]), np.array([first - 1, teachers - first + 1])
+    second = teachers - first + (change is Change.MOVES)
+    return np.array([first, teachers - first]), np.array([first - 1, second])
 
 
 def audit_votes(

@@ -53,7 +53,7 @@ def main() -> None:
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
     pool = f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})"
     print_plan(asked.setting, pool)
-    with begin_release(args, config, asked.setting, who, inputs) as release:
+    with begin_release(args, config, asked.setting, who, inputs, votes.people) as release:
         print_result(write_release(args.out_dir, votes, hypotheses, asked, release), release)
 
 

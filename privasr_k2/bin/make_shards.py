@@ -1,18 +1,18 @@
 r"""Split private data into disjoint shards by speaker or utterance, one for each teacher.
 
     privasr verb make_shards --in-private-feats data/feats_private \
-        --in-public-dev data/feats_public --out-dir exp/pate/shards \
-        --config conf/pate.yaml#shards --set teachers=15 unit=speaker
+        --in-public-dev data/feats_public --in-public-roster data/speakers.txt \
+        --out-dir exp/pate/shards --config conf/pate.yaml#shards --set teachers=15 unit=speaker
 
 --out-dir gets shards.json and the features folders shard_1/ ... shard_I/. Their role train holds
-the units of the shard, their role dev the public part. --in-public-roster lists all units, one a
-line, where some of them may have no data.
+the units of the shard, their role dev the public part. --in-public-roster lists all units: a
+speaker a line, or for unit=utterance an utterance and its speaker, as Kaldi's utt2spk. It is
+public. A listed unit may have no data, and then a shard may be empty: its teacher does not vote.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 
 from privasr_k2.bin import cli
 
@@ -25,7 +25,7 @@ def main() -> None:
         __doc__,
         in_private_feats="DIR role train is private",
         in_public_dev="DIR features; role dev",
-        in_public_roster="[FILE] names of all units",
+        in_public_roster="FILE names of all units; public",
         out_dir="DIR the shards",
     )
 
@@ -35,10 +35,10 @@ def main() -> None:
     shards = make_shards(
         args.in_private_feats, args.in_public_dev, args.out_dir, config, args.in_public_roster
     )
-    sizes = Counter(shards.roster.values()).values()
     log.info(
-        "%d units (%s) in %d shards of %d to %d; the roster is public",
-        *(len(shards.roster), shards.unit, shards.teachers, min(sizes), max(sizes)),
+        "%d units (%s) on the public roster, at most %d in one of %d shards; L2 sensitivity %.3g",
+        *(len(shards.roster), shards.unit, shards.units_in_a_shard, shards.teachers),
+        shards.change.l2,
     )
 
 

@@ -57,6 +57,7 @@ _HELP = {
     "mechanism": "votes: gnmax or lnmax; counts: discrete_laplace or discrete_gaussian",
     "asked": "votes: queries whose majority is first compared with a threshold",
     "threshold_noise": "votes: standard deviation of the noise in that comparison",
+    "units_in_a_shard": "votes: at most; with 1 a unit gives or takes a vote, else it moves one",
     "sensitivity": "counts: how much one unit can change them, in L1 (Laplace) or L2 (Gaussian)",
 }
 _NEEDED = ("privacy_unit", "num_units", "delta")
@@ -70,12 +71,18 @@ def main() -> None:
     parser = cli.parser(__doc__)
     for field in dataclasses.fields(PlanRequest):
         parser.add_argument(_flag(field.name), metavar="X", help=_HELP[field.name])
-    cli.add_flags(parser, out_plan="[FILE] the plan as JSON")
+    cli.add_flags(
+        parser,
+        in_shards="[FILE+] queries: shards.json of these teachers, which say what one unit changes",
+        out_plan="[FILE] the plan as JSON",
+    )
     _refuse_old_names(sys.argv[1:])
     args = cli.parse(parser)
     if args.kind == "queries" or (args.kind is None and _names_queries(args.config)):
         _queries(args)
         return
+    if args.in_shards:
+        raise ConfigError("--in-shards", "--kind queries", "another kind", "leave it out")
 
     for name in _NEEDED:
         in_settings = args.config or any(value.startswith(f"{name}=") for value in args.set)
@@ -108,13 +115,17 @@ def _names_queries(files: Sequence[Path]) -> bool:
 
 def _queries(args: argparse.Namespace) -> None:
     from privasr_k2.pate.plan import VotePlanConfig, plan_votes
+    from privasr_k2.pate.shards import read_shards
 
     given = [name for name in _HELP if name != "kind" and getattr(args, name) is not None]
     if given:
         found = " ".join(map(_flag, given))
-        raise ConfigError("--kind queries", "--config and --set", found, "give --set NAME=VALUE")
+        raise ConfigError(
+            "--kind queries", "--config, --set and --in-shards", found, "give --set NAME=VALUE"
+        )
     plan_config = cli.load(VotePlanConfig, args)
-    plans = plan_votes(plan_config)
+    shards = map(read_shards, args.in_shards or ())
+    plans = plan_votes(plan_config, {each.teachers: each.units_in_a_shard for each in shards})
     if args.out_plan is not None:
         about = dataclasses.asdict(plan_config)
         write_json(args.out_plan, {"config": about, "plans": [plan.to_json() for plan in plans]})

@@ -12,9 +12,12 @@ speech, users, words and entities of each part. Text of --in-text joins the role
 declare_unprotected enters adaptation text that is used as it is in the ledger.
 
 --in-feats: private/ and public/ (roles train and dev), pool/ (role pool, without texts) and
-sides.json, which names the speakers of each. All of that but private/ is public, as is the corpus's
-dev. The pool is that of the corpus. Otherwise it has the named speakers of train, or a drawn
-pool_share of them. Likewise the public speech is --in-public-train, or speakers of train.
+sides.json, which names the speakers of each. roster_speaker.txt and roster_utterance.txt name the
+private units, whether or not they have data: those of --in-public-roster (a speaker a line, or
+Kaldi's utt2spk), else of train of --in-manifests. Sides are dealt out by the roster. All of that
+but private/ is public, as is the corpus's dev. The pool is that of the corpus. Otherwise it has the
+named speakers of train, or a drawn pool_share of them. Likewise the public speech is
+--in-public-train, or speakers of train.
 """
 
 from __future__ import annotations
@@ -38,33 +41,36 @@ _ROLES = ("train", "adapt", "dev", "test")
 
 def main() -> None:
     """Parse, split, write."""
-    parser = cli.parser(__doc__)
-    source = parser.add_mutually_exclusive_group(required=True)
-    cli.add_flags(
-        source,
-        in_manifests="[DIR] cuts, tagged: splits text",
-        in_feats="[DIR] features of the corpus: splits speech",
-    )
-    cli.add_flags(
-        parser,
+    args = cli.arguments(
+        __doc__,
+        in_manifests="[DIR] text: cuts, tagged; speech: whose train is the roster",
         in_text="[FILE...] text: more of train, tagged",
         in_spoken="[DIR] text: cuts with speech, where --in-manifests is text",
+        in_feats="[DIR] speech: features of the corpus",
+        in_public_roster="[FILE] speech: all of train, also who has no data",
         in_public_train="[DIR] speech: features of another corpus, public",
         out_dir="DIR the parts, or the sides",
     )
-    args = cli.parse(parser)
-    others = (args.in_text or args.in_spoken) if args.in_feats else args.in_public_train
-    if others:
-        expected = "--in-text, --in-spoken with --in-manifests, --in-public-train with --in-feats"
+    if args.in_feats is None and args.in_manifests is None:
+        raise ConfigError("the command line", "--in-manifests or --in-feats", "neither", "give one")
+    of_speech = args.in_public_train or args.in_public_roster
+    if (args.in_text or args.in_spoken) if args.in_feats else of_speech:
+        expected = "--in-text, --in-spoken without --in-feats, --in-public-* with it"
         raise ConfigError("the command line", expected, "one with the other", "see --help")
     (_split_speech if args.in_feats else _split_text)(args)
 
 
 def _split_speech(args: argparse.Namespace) -> None:
     config = cli.load(private_public_split.SplitConfig, args)
-    for side, speakers in private_public_split.split_speech(
-        args.in_feats, args.out_dir, config, public_feats=args.in_public_train
-    ).items():
+    sides = private_public_split.split_speech(
+        args.in_feats,
+        args.out_dir,
+        config,
+        public_feats=args.in_public_train,
+        manifests=args.in_manifests,
+        roster=args.in_public_roster,
+    )
+    for side, speakers in sides.items():
         log.info("%s: %d speakers", side, len(speakers))
 
 

@@ -5,9 +5,10 @@ r"""Train an acoustic model, or continue an interrupted training.
 
 --in-feats has the roles train and dev, --in-lang tokens and pronunciations. --out-dir gets
 checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model. The key kind
-of the configuration selects the model: section am_ctc, am_rnnt, am_ctc_attention or am_las. For
-several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects,
---tee):
+of the configuration selects the model: section am_ctc, am_rnnt, am_ctc_attention or am_las. With
+--in-shards, --in-feats is one of these shards: where it holds nothing to learn from, the model
+stays as it begins, and does not vote. For several GPUs or machines start it with torchrun (torch
+1.13 on Python 3.11 needs --redirects, --tee):
 
     torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
 """
@@ -25,6 +26,7 @@ def main() -> None:
         in_feats="PATH features folder",
         in_lang="PATH language folder",
         in_init="[DIR] train this model further: of the same form and tokens",
+        in_shards="[FILE] shards.json of make_shards, where --in-feats is a shard",
         out_dir="PATH the model's folder",
     )
 
@@ -32,13 +34,17 @@ def main() -> None:
 
     from privasr_k2.am.kinds import kind_of
     from privasr_k2.am.train import train_am
+    from privasr_k2.pate.shards import check_shard
     from privasr_k2.training.distributed import join
 
     torch.set_num_threads(args.num_jobs)
     config = cli.load(kind_of(args.config).config, args)
+    if args.in_shards is not None:
+        check_shard(args.in_feats, args.in_shards)
     with join(args.device) as process:
         folders = args.in_feats, args.in_lang, args.out_dir
-        train_am(*folders, config, process, args.num_jobs, init=args.in_init)
+        empty = {"may_be_empty": args.in_shards is not None}
+        train_am(*folders, config, process, args.num_jobs, init=args.in_init, **empty)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
+from dataclasses import replace
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -64,9 +65,11 @@ def main() -> None:
         if config.claims:
             spent = spending(config, len(inputs.data.units), noise)
             log.info("plan: noise %.6g by the clip, %d steps", noise, config.steps)
-            for line in guarantees([spent])[0].lines():
+            people = inputs.people
+            shown = replace(spent, person_units=people.most_units) if people else spent
+            for line in guarantees([shown])[0].lines():
                 log.info(line)
-            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
+            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint, people))
         train_dpsgd(trainer, inputs, args.out_dir, fingerprint, begun)
 
 

@@ -68,7 +68,7 @@ def main() -> None:
     who["teachers"] = shards.teachers
     inputs = [args.in_private_teachers, args.in_shards, args.in_feats]
     inputs += filter(None, [args.in_public_model])
-    with begin_release(args, config, setting, who, inputs) as release:
+    with begin_release(args, config, setting, who, inputs, shards.people) as release:
         summary = release_tokens(
             args.out_dir, ensemble, cuts, shards, setting, config, device, release, public
         )

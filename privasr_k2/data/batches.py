@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 MAX_BUCKETS, CUTS_PER_BUCKET = 20, 20
 
 
+class NothingLeftError(DataError):
+    """A role without a single utterance that can be learned from."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Utterances padded to one length.
@@ -208,7 +212,7 @@ def drop_unspelled(cuts: CutSet, known: Container[str], *, role: str) -> CutSet:
     """The cuts whose words are all ``known``; the others are logged.
 
     Raises:
-        DataError: none is left.
+        NothingLeftError: none is left.
     """
     unknown = {}
     for cut in cuts:
@@ -217,7 +221,8 @@ def drop_unspelled(cuts: CutSet, known: Container[str], *, role: str) -> CutSet:
             unknown[cut.id] = " ".join(missing)
     found = f"in each of {len(unknown)} utterances another"
     way_out = "prepare the lang folder from this corpus"
-    error = DataError(f"cuts of the role {role!r}", "words that the lexicon has", found, way_out)
+    place, expected = f"cuts of the role {role!r}", "words that the lexicon has"
+    error = NothingLeftError(place, expected, found, way_out)
     return _without(cuts, unknown, f"{role}: words that the lexicon lacks", error)
 
 
@@ -256,7 +261,7 @@ def drop_unalignable(
         output_frames: input frames -> frames of the model's output.
 
     Raises:
-        DataError: none is left.
+        NothingLeftError: none is left.
     """
     shorter = {
         cut.id: f"{cut.num_frames} frames, {len(targets[cut.id])} tokens"
@@ -265,5 +270,5 @@ def drop_unalignable(
     }
     place, expected = f"cuts of the role {role!r}", "utterances longer than their text"
     way_out = "use a smaller subsampling, or check that texts belong to their audio"
-    error = DataError(place, expected, f"{len(shorter)} utterances, all shorter", way_out)
+    error = NothingLeftError(place, expected, f"{len(shorter)} utterances, all shorter", way_out)
     return _without(cuts, shorter, f"{role}: shorter than their text", error)

@@ -1,6 +1,7 @@
 """Split a corpus by speakers: private speech, public transcribed speech, and an untranscribed pool.
 
-No speaker is in two parts. The split is public: speakers are named, or drawn by names and seed.
+No speaker is in two parts. The split is public: speakers are named, or drawn by the roster and the
+seed, so that nobody's data decide which side somebody is on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from privasr_k2.constraints import Checked, ShareBelowOne
 from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
+from privasr_k2.data.roster import SPEAKER, UTTERANCE, file_name, read_speakers, write_roster
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, read_yaml, write_json
 from privasr_k2.randomness import stream
@@ -96,20 +98,32 @@ def split_speakers(
 
 
 def split_speech(
-    feats: Path, folder: Path, config: SplitConfig, *, public_feats: Path | None
+    feats: Path,
+    folder: Path,
+    config: SplitConfig,
+    *,
+    public_feats: Path | None,
+    manifests: Path | None = None,
+    roster: Path | None = None,
 ) -> dict[str, list[str]]:
     """Write features folders ``private/``, ``public/``, ``pool/`` and ``sides.json`` atomically.
 
     Private and public have the roles ``train`` and ``dev`` (the corpus's, which is public); the
-    pool has the role ``pool``, without texts and at one speed. Returns the speakers of each side.
+    pool has the role ``pool``, without texts and at one speed. ``roster_speaker.txt`` and
+    ``roster_utterance.txt`` name the private units. Returns the speakers of each side, of the
+    private one those of the roster.
 
     Args:
         feats: the corpus: train, dev, and perhaps a pool of its own, which is public.
         public_feats: another corpus, whose train is public with its texts.
+        manifests: of the corpus before features, whose train is the roster where none is given;
+            ``None``: the features'.
+        roster: the public list of train's speakers, or of its utterances and their speakers.
 
     Raises:
-        DataError: a side without speakers, a speaker on two sides or also in dev or test, a
-            duplicate utterance, or features of two kinds.
+        DataError: a speaker or an utterance that the roster lacks, a side without speakers, a
+            speaker on two sides or also in dev or test, a duplicate utterance, or features of two
+            kinds.
     """
     train, dev = load_cuts(feats, "train"), load_cuts(feats, "dev")
     own_pool = [*load_cuts(feats, "pool")] if cuts_path(feats, "pool").is_file() else []
@@ -118,7 +132,8 @@ def split_speech(
         _check_form(feats, public_feats)
         other += load_cuts(public_feats, "train")
     given = dict(public=bool(other), pool=bool(own_pool))
-    sides = split_speakers(map(_speaker, train), config, **given)
+    names, utterances = _roster(train, load_cuts(manifests or feats, "train"), roster)
+    sides = split_speakers(names, config, **given)
     side_of = {name: side for side, names in sides.items() for name in names}
     cuts: dict[str, list[Cut]] = {PRIVATE: [], PUBLIC: other, POOL: own_pool}
     for cut in train:
@@ -130,6 +145,8 @@ def split_speech(
     summary: dict[str, Any] = {
         side: {"speakers": sorted(set(map(_speaker, of_side)))} for side, of_side in cuts.items()
     }
+    summary[PRIVATE] = {"speakers": sides[PRIVATE]}  # whether they have data is private
+    private = {name: person for name, person in utterances.items() if side_of[person] == PRIVATE}
     # No sums over the private side: exact ones would leak.
     for side in (PUBLIC, POOL):
         seconds = sum(cut.duration for cut in cuts[side])
@@ -142,6 +159,8 @@ def split_speech(
                 save_cuts(dev, here, "dev", final=final)
             if (feats / _ABOUT).is_file():
                 shutil.copyfile(feats / _ABOUT, here / _ABOUT)
+        write_roster(temporary / file_name(SPEAKER), dict.fromkeys(sides[PRIVATE], ""), SPEAKER)
+        write_roster(temporary / file_name(UTTERANCE), private, UTTERANCE)
         about = {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **summary}
         write_json(temporary / FILE, about)
     return {side: of_side["speakers"] for side, of_side in summary.items()}
@@ -153,6 +172,26 @@ def _speaker(cut: Cut) -> str:
         way_out = "name the speakers: sides are dealt out by people"
         raise DataError(cut.id, "a speaker", "none", way_out)
     return str(speaker)
+
+
+def _roster(
+    train: Iterable[Cut], listed: Iterable[Cut], roster: Path | None
+) -> tuple[list[str], dict[str, str]]:
+    """Speakers of train and its utterances with their speakers: listed, or as far as they are."""
+    said = {_original(cut): _speaker(cut) for cut in train}
+    speakers, utterances = (None, None) if roster is None else read_speakers(roster)
+    if utterances is None:
+        utterances = {_original(cut): _speaker(cut) for cut in listed}
+    names = set(utterances.values()) if speakers is None else set(speakers)
+    lacking = {*said.values(), *utterances.values()} - names
+    if unknown := lacking | (set(said) - set(utterances)):
+        place, expected = roster or "the manifests", "all speakers and utterances of train"
+        raise DataError(place, expected, f"no {min(unknown)}", "complete the roster")
+    return sorted(names), utterances
+
+
+def _original(cut: Cut) -> str:
+    return str((cut.custom or {}).get("original_id", cut.id))
 
 
 def _without_text(cut: Cut) -> Cut:

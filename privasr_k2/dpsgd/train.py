@@ -25,11 +25,12 @@ from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.dpsgd.settings import DpSgdConfig
 from privasr_k2.dpsgd.trainer import PrivateData, Trainer
-from privasr_k2.dpsgd.units import Speech, units_of
+from privasr_k2.dpsgd.units import Speech, people_of, units_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, remove_tree, write_json
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spelled_targets
+from privasr_k2.privacy.people import People
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.checkpoint_manager import (
@@ -52,12 +53,16 @@ _AVERAGE = "average/"
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The inputs of a training: ``model`` with its initial weights, ``dev`` of public speech."""
+    """The inputs of a training: ``model`` with its initial weights, ``dev`` of public speech.
+
+    ``people`` stand behind the units; None: not known.
+    """
 
     model: AcousticModel
     tokens: Sequence[str]
     data: PrivateData
     dev: Batches
+    people: People | None
 
 
 def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpSgdConfig) -> Inputs:
@@ -103,7 +108,8 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
     units = units_of(cuts["train"], config.unit, speech.targets)
     limits = {"max_duration": config.max_duration, "memory_gb": config.memory_gb}
     dev = Batches(usable["dev"], targets["dev"], seed=None, **limits)
-    return Inputs(model, lang.tokens, PrivateData(units, speech), dev)
+    people = people_of(cuts["train"], config.unit, private)
+    return Inputs(model, lang.tokens, PrivateData(units, speech), dev, people)
 
 
 def fingerprint_of(inputs: Inputs, config: DpSgdConfig) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from privasr_k2.data.features import load_features
 from privasr_k2.errors import DataError
+from privasr_k2.privacy.people import People
 from privasr_k2.randomness import stream
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def units_of(cuts: Iterable[Cut], kind: str, usable: Iterable[str]) -> list[Unit
     by_unit: dict[str, dict[str, list[str]]] = {}
     for cut in cuts:
         original = (cut.custom or {}).get("original_id", cut.id)
-        speaker = cut.supervisions[0].speaker if cut.supervisions else None
+        speaker = speaker_of(cut)
         if kind == "speaker" and not speaker:
             way_out = "take utterances as units, or name the speakers"
             raise DataError(cut.id, "a speaker", "none", way_out)
@@ -75,6 +77,20 @@ def units_of(cuts: Iterable[Cut], kind: str, usable: Iterable[str]) -> list[Unit
         return tuple(tuple(sorted(copies)) for _, copies in sorted(originals.items()) if copies)
 
     return [Unit(name, all_copies(originals)) for name, originals in sorted(by_unit.items())]
+
+
+def people_of(cuts: Iterable[Cut], kind: str, place: Path) -> People | None:
+    """Who stands behind the units of ``kind``; None where some cut names no speaker."""
+    units = {(cut.custom or {}).get("original_id", cut.id): speaker_of(cut) for cut in cuts}
+    if not all(units.values()):
+        return None
+    pairs = ((speaker if kind == "speaker" else unit, speaker) for unit, speaker in units.items())
+    return People.of(pairs, source=place)
+
+
+def speaker_of(cut: Cut) -> str:
+    """The speaker of a cut; empty where none is named."""
+    return (cut.supervisions[0].speaker or "") if cut.supervisions else ""
 
 
 class Speech:

@@ -40,7 +40,7 @@ def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dic
     """The cuts whose words can be spelled, and their texts in token numbers, by the cut's name.
 
     Raises:
-        DataError: none is left.
+        NothingLeftError: none is left.
     """
     texts = [supervision.text or "" for cut in cuts for supervision in cut.supervisions]
     spelled = spellings(lang, {word for text in texts for word in text.split()})

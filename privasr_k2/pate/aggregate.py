@@ -85,7 +85,8 @@ def settle(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateCo
     order = _order(votes, hypotheses, config)
     queries = np.diff(votes.splits)[order]
     pool = dict(teachers=votes.teachers, available=int(queries.sum()), utterances=len(order))
-    setting = make_setting(config, largest_weight=votes.largest_weight, **pool)
+    by = dict(largest_weight=votes.largest_weight, change=votes.change)
+    setting = make_setting(config, **by, **pool)
     # Whole utterances, as far as the budget goes.
     places = order[: int(np.searchsorted(np.cumsum(queries), setting.max_queries, side="right"))]
     if not len(places):
@@ -151,6 +152,7 @@ def write_release(
         answered = int((drawn != UNANSWERED).sum())
     numbers = dict(asked=len(sizes), answered=answered, utterances=(len(ids), len(labels)))
     who = dict(vote=votes.vote, unit=votes.unit, teachers=votes.teachers)
+    who["units_in_a_shard"] = votes.units_in_a_shard
     summary = about(asked.setting, release=release, **who, **numbers)
     write_labels(folder, labels, summary)
     if release is not None:

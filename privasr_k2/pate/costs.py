@@ -15,6 +15,7 @@ from privasr_k2.pate.releases import ABOUT
 from privasr_k2.pate.votes import Votes
 from privasr_k2.privacy.pate.best_order import NotForRelease
 from privasr_k2.privacy.pate.mechanisms import Amounts, all_mechanisms, mechanism
+from privasr_k2.privacy.pate.sensitivity import Change
 
 
 def read_asked(labels: Path) -> tuple[dict[str, Any], list[str]]:
@@ -56,5 +57,7 @@ def vote_costs(votes: Votes, about: Mapping[str, Any], asked: list[str]) -> NotF
     counts = np.zeros((len(sizes), int(sizes.max())), dtype=np.int64)
     counts[np.arange(counts.shape[1]) < sizes[:, None]] = flat
     answers = min(about["votes_planned"]["answered"], len(counts))
-    amounts = Amounts(about["noise"], answers, len(counts), about["threshold_noise"])
+    change = Change.of(about.get("units_in_a_shard", 2))
+    checked = (len(counts), about["threshold_noise"])
+    amounts = Amounts(about["noise"], answers, *checked, change=change)
     return chosen.votes_cost(counts, amounts, about["threshold"], about["epsilon"]["delta"])

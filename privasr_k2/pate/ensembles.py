@@ -1,12 +1,13 @@
 """Teachers that vote together: for hypotheses of an utterance, for frames, for the next token.
 
-Each teacher has its own shard, and one vote a query whatever its score. Votes are private whole
-numbers that sum to the number of teachers; the data of one unit moves one vote.
+Each teacher has its own shard, and one vote a query whatever its score. A teacher without anything
+to learn from abstains, whatever it scores. Votes are private whole numbers that sum to the number
+of teachers that vote; the data of one unit changes one teacher's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -26,12 +27,18 @@ class TeacherEnsemble:
     Args:
         models: the I teachers, on one device.
         per_token: compare log P(hypothesis) / (number of tokens + 1) instead of log P(hypothesis).
+        abstaining: places, from 0, of teachers that give no vote and no posteriors.
+
+    Attributes:
+        votes: (I,) int64, 1 for a teacher that votes and 0 for one that abstains.
 
     Raises:
         DataError: no teacher, or teachers of different outputs.
     """
 
-    def __init__(self, models: Sequence[Recognizer], *, per_token: bool) -> None:
+    def __init__(
+        self, models: Sequence[Recognizer], *, per_token: bool, abstaining: Collection[int] = ()
+    ) -> None:
         sizes = {model.num_tokens for model in models}
         if len(sizes) != 1:
             sizes_seen = f"{len(models)} teachers with {sorted(sizes)} tokens"
@@ -40,6 +47,7 @@ class TeacherEnsemble:
         self.models, self.per_token = tuple(models), per_token
         self.num_teachers, self.num_tokens = len(self.models), self.models[0].num_tokens
         self.tokens = self.models[0].tokens
+        self.votes = np.array([int(k not in abstaining) for k in range(self.num_teachers)])
 
     @torch.no_grad()
     def hypothesis_scores(self, features: Tensor, lengths: Tensor, hyps: Hyps) -> np.ndarray:
@@ -65,17 +73,19 @@ class TeacherEnsemble:
         return torch.stack([model.log_likelihoods(*given, *hyps) for model, given in encoded])
 
     def hypothesis_votes(self, features: Tensor, lengths: Tensor, hyps: Hyps) -> list[np.ndarray]:
-        """For each utterance (M,) int64 votes of sum I; each teacher votes for its likeliest."""
-        return votes_of(self.hypothesis_scores(features, lengths, hyps), [*map(len, hyps)])
+        """For each utterance (M,) int64 votes; each teacher that votes takes its likeliest."""
+        scores = self.hypothesis_scores(features, lengths, hyps)
+        return votes_of(scores[self.votes > 0], [*map(len, hyps)])
 
     def hypothesis_posteriors(
         self, features: Tensor, lengths: Tensor, hyps: Hyps
     ) -> list[np.ndarray]:
-        """The teachers' shares of each utterance's hypotheses: (I, M) float64, rows of sum 1."""
+        """The teachers' shares of an utterance's hypotheses: (I, M) float64, rows of sum 1 or 0."""
         scores = self.hypothesis_scores(features, lengths, hyps)
         shares = np.exp(scores - np.maximum(scores.max(axis=2, keepdims=True), -1e300))
         sums = shares.sum(axis=2, keepdims=True)
         shares = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)
+        shares = shares * self.votes[:, None, None]
         return [shares[:, row, : len(own)] for row, own in enumerate(hyps)]
 
     def frame_posteriors(
@@ -96,7 +106,7 @@ class TeacherEnsemble:
     def token_votes(self, features: Tensor, lengths: Tensor) -> TokenVotes:
         """Votes for the next token, all teachers reading the same tokens."""
         steppers = [model.stepper(*model.encode(features, lengths)) for model in self.models]
-        return TokenVotes(steppers, len(features), features.device)
+        return TokenVotes(steppers, len(features), features.device, self.votes)
 
 
 class TokenVotes:
@@ -105,10 +115,14 @@ class TokenVotes:
     Args:
         steppers: each of one teacher, or of several that read the N utterances one after another.
         num: N.
+        votes: (I,) of :class:`TeacherEnsemble`.
     """
 
-    def __init__(self, steppers: Sequence[Stepper], num: int, device: torch.device) -> None:
+    def __init__(
+        self, steppers: Sequence[Stepper], num: int, device: torch.device, votes: np.ndarray
+    ) -> None:
         self._steppers, self._num, self._device = tuple(steppers), num, device
+        self._voting = torch.from_numpy(votes > 0).to(device)
         with torch.no_grad():
             self._prefixes: list[Prefixes] = [stepper.start() for stepper in self._steppers]
 
@@ -143,7 +157,7 @@ class TokenVotes:
             candidates: (M, K) tokens, 0 = the end; a teacher votes for its likeliest, the first of
                 equals. None: all tokens, K = C.
         """
-        scores = self.scores()
+        scores = self.scores()[self._voting]
         if candidates is not None:
             scores = scores.gather(2, candidates.expand(len(scores), -1, -1))
         choices = torch.nn.functional.one_hot(scores.argmax(dim=2), scores.size(2)).sum(dim=0)

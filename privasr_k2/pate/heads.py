@@ -1,14 +1,14 @@
 """Hundreds of teachers that share a public model; each has its own upper layers.
 
 A folder of heads holds ``heads.safetensors`` (parameters by the public model's names, (I, ...);
-the header names what was trained), ``encoder/`` (the public model), ``shards.json`` and
-``heads.yaml``. It is private.
+the header names what was trained and which heads abstain), ``encoder/`` (the public model),
+``shards.json`` and ``heads.yaml``. It is private.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -75,6 +75,7 @@ class HeadEnsemble(TeacherEnsemble):
         public: the model whose upper layers the heads replace.
         heads: the parameters of ``layers.names``, (I, ...) each.
         trained: as :attr:`HeadConfig.trained`.
+        abstaining: heads, from 0, that do not vote.
         limit: numbers held at a time; fewer mean fewer heads at a time.
 
     Raises:
@@ -88,6 +89,7 @@ class HeadEnsemble(TeacherEnsemble):
         *,
         trained: str,
         per_token: bool,
+        abstaining: Collection[int] = (),
         limit: int = _LIMIT,
     ) -> None:
         self._layers: TrainableLayers = trainable_layers(public, trained)
@@ -100,7 +102,8 @@ class HeadEnsemble(TeacherEnsemble):
             raise DataError("the heads", expected, given, _REPAIR)
         self._heads, self._limit = dict(heads), limit
         num = len(next(iter(heads.values())))
-        super().__init__([teacher(public, heads, k) for k in range(num)], per_token=per_token)
+        models = [teacher(public, heads, k) for k in range(num)]
+        super().__init__(models, per_token=per_token, abstaining=abstaining)
 
     def _scores_of(self, features: Tensor, lengths: Tensor, *hyps: Tensor) -> Tensor:
         return self._scores(self._inputs(features, lengths, *hyps), training=False)
@@ -116,7 +119,7 @@ class HeadEnsemble(TeacherEnsemble):
             for heads in self._parts(_READ_COPIES * numbers):
                 log_probs = self._layers.log_probs(heads, lower[None], kept[None])
                 steppers.append(CtcSteps(log_probs.flatten(0, 1), kept.repeat(len(log_probs))))
-        return TokenVotes(steppers, len(features), features.device)
+        return TokenVotes(steppers, len(features), features.device, self.votes)
 
     def losses(
         self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
@@ -179,8 +182,12 @@ def load_heads(
     if chosen:
         rows = torch.tensor([number - 1 for number in chosen], device=device)
         heads = {name: value[rows] for name, value in heads.items()}
-    trained = (read_header(folder / WEIGHTS) or {}).get("trained")
+    header = read_header(folder / WEIGHTS) or {}
+    trained, empty = header.get("trained"), header.get("abstaining", [])
     if trained not in TRAINED:
         raise DataError(folder / WEIGHTS, "heads, and what was trained", repr(trained), _REPAIR)
     public = load_recognizer(folder / ENCODER, device)
-    return HeadEnsemble(public, heads, trained=trained, per_token=per_token)
+    order = chosen or range(1, most + 1)
+    abstaining = [place for place, number in enumerate(order) if number in empty]
+    given = {"trained": trained, "per_token": per_token, "abstaining": abstaining}
+    return HeadEnsemble(public, heads, **given)

@@ -23,7 +23,7 @@ from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.am.files import SPEC, TOKENS
 from privasr_k2.am.files import WEIGHTS as MODEL_WEIGHTS
-from privasr_k2.data.batches import Batches, drop_unalignable
+from privasr_k2.data.batches import Batches, NothingLeftError, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import remove_tree
@@ -80,13 +80,15 @@ def train_heads(
 ) -> None:
     """A head for every shard; those that a run before this one has finished are kept.
 
+    The head of a shard without anything to learn from stays as it begins, and does not vote.
+
     Args:
         shards: what ``make_shards`` wrote.
         model_folder: the public model.
         folder: gets what :func:`privasr_k2.pate.heads.load_heads` reads.
 
     Raises:
-        DataError: a model of other tokens, or a shard from which nothing can be learned.
+        DataError: a model of other tokens.
     """
     lang, model = load_lang(lang_dir), load_recognizer(model_folder, device)
     if list(model.tokens or ()) != list(lang.tokens):
@@ -104,6 +106,10 @@ def train_heads(
         prints = [training_fingerprint(config, public, *content) for content in contents]
         done = [_print_of(parts / f"{k}.safetensors") for k in group]
         todo = [n for n in range(len(group)) if done[n] != prints[n]]
+        for n in [n for n in todo if not given[n].ids]:
+            header = {"fingerprint": prints[n], "abstains": True}
+            save_tensors(parts / f"{group[n]}.safetensors", start, header)
+            todo.remove(n)
         if not todo:
             continue
         utterances = _joined([given[n] for n in todo])
@@ -206,9 +212,12 @@ def _read(
     config: HeadConfig,
     device: torch.device,
 ) -> _Shard:
-    cuts, targets = spelled_targets(load_cuts(folder, "train"), lang, role=folder.name)
-    if model.needs_frames():
-        cuts = drop_unalignable(cuts, targets, model.output_frames, role=folder.name)
+    try:
+        cuts, targets = spelled_targets(load_cuts(folder, "train"), lang, role=folder.name)
+        if model.needs_frames():
+            cuts = drop_unalignable(cuts, targets, model.output_frames, role=folder.name)
+    except NothingLeftError:
+        return _Shard([], [], [], [], "nothing to learn from")
     source = Batches(cuts, targets, max_duration=config.max_duration, seed=None, memory_gb=0.0)
     content = hashlib.sha256()
     ids: list[str] = []
@@ -255,11 +264,13 @@ def _finish(
 ) -> None:
     """Put the heads together, the weights last, and take the parts away."""
     heads = [load_tensors(part) for part in parts]
+    headers = [read_header(part) for part in parts]
+    abstaining = [k for k, header in enumerate(headers, start=1) if header.get("abstains")]
     (folder / ENCODER).mkdir(parents=True, exist_ok=True)
     for name in (SPEC, TOKENS, MODEL_WEIGHTS):
         shutil.copyfile(model_folder / name, folder / ENCODER / name)
     shutil.copyfile(shards / FILE, folder / FILE)
     configuration.save(config, folder / CONFIG)
     stacked = {name: torch.stack([head[name] for head in heads]) for name in heads[0]}
-    save_tensors(folder / WEIGHTS, stacked, {"trained": config.trained})
+    save_tensors(folder / WEIGHTS, stacked, {"trained": config.trained, "abstaining": abstaining})
     remove_tree(folder / _PARTS)

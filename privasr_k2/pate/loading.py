@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from privasr_k2.am.checkpoints import load_recognizer
+from privasr_k2.am.checkpoints import is_untrained, load_recognizer
 from privasr_k2.am.files import WEIGHTS
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.lang import Lang, check_same_tokens
@@ -34,7 +34,7 @@ def teacher_folders(folder: Path, teachers: int) -> list[Path]:
 
 
 def load_teachers(folder: Path, teachers: int, device: str, *, per_token: bool) -> TeacherEnsemble:
-    """The ensemble of a folder of teachers, each as ``train_am`` wrote it.
+    """The ensemble of a folder of teachers, each as ``train_am`` wrote it; untrained ones abstain.
 
     Raises:
         DataError: as :func:`teacher_folders`, or a damaged model.
@@ -45,7 +45,8 @@ def load_teachers(folder: Path, teachers: int, device: str, *, per_token: bool) 
         if model.tokens != models[0].tokens:
             way_out = "train it with the same lang"
             raise DataError(path, "the tokens of teacher 1", "others", way_out)
-    return TeacherEnsemble(models, per_token=per_token)
+    abstaining = [place for place, path in enumerate(folders) if is_untrained(path)]
+    return TeacherEnsemble(models, per_token=per_token, abstaining=abstaining)
 
 
 def holds_heads(folder: Path) -> bool:

@@ -17,10 +17,11 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.calibration import count_for, noise_for
 from privasr_k2.privacy.pate.mechanisms import Amounts, all_mechanisms, mechanism
+from privasr_k2.privacy.pate.sensitivity import Change
 from privasr_k2.privacy.spending import shown
 
 UNPUBLISHED = "none"
-# A unit is in one shard: without it, or with another, one teacher votes otherwise.
+# A unit is in one shard: without its data one teacher votes otherwise, or not.
 RELATION = Relation.ADD_OR_REMOVE_ONE
 
 
@@ -70,6 +71,7 @@ class Setting:
     Attributes:
         noise, threshold, threshold_noise: in votes; 0 where there is none.
         max_queries, max_answers: most queries, and answers.
+        change: what one unit changes in a query.
         event: of the whole release; None without noise.
         epsilon: its cost; None without noise.
     """
@@ -80,6 +82,7 @@ class Setting:
     threshold_noise: float
     max_queries: int
     max_answers: int
+    change: Change
     event: events.Event | None
     epsilon: Epsilon | None
 
@@ -93,7 +96,7 @@ class Setting:
             checked += f" (noise {self.threshold_noise:.6g})"
         pld = "none for this" if self.epsilon.pld is None else shown(self.epsilon.pld)
         rdp, delta = shown(self.epsilon.rdp), self.epsilon.delta
-        noise = f"{self.mechanism}, noise {self.noise:.6g} votes"
+        noise = f"{self.mechanism}, noise {self.noise:.6g} votes, sensitivity {self.change.l2:.3g}"
         return [
             f"at most {self.max_answers:,} votes on {what} are answered{checked}: {noise}",
             f"epsilon (RDP) {rdp}, (PLD) {pld} at delta {delta:g}",
@@ -107,6 +110,7 @@ def make_setting(
     available: int,
     largest_weight: float,
     utterances: int,
+    change: Change = Change.MOVES,
 ) -> Setting:
     """The settings for an ensemble and a pool. Reads no votes.
 
@@ -115,6 +119,7 @@ def make_setting(
         available: queries that the pool allows.
         largest_weight: of a teacher in the sum of posteriors, in votes: I times its weight.
         utterances: that the queries are about, K of [yang2022].
+        change: what one unit changes in a query.
 
     Raises:
         ConfigError: a threshold above the number of teachers.
@@ -129,11 +134,13 @@ def make_setting(
     asked = min(config.max_queries or available, available)
     answers = min(config.max_answers or asked, asked)
     if not config.claims:
-        return Setting(config.mechanism, 0.0, config.threshold, 0.0, asked, answers, None, None)
+        caps = (asked, answers, change)
+        return Setting(config.mechanism, 0.0, config.threshold, 0.0, *caps, None, None)
     ratio = config.threshold_ratio if chosen.needs_threshold else 0.0
 
     def make(noise: float, count: int) -> events.Event:
-        return chosen.event(Amounts(noise, count, max(asked, count), ratio * noise, largest_weight))
+        checks = (max(asked, count), ratio * noise)
+        return chosen.event(Amounts(noise, count, *checks, largest_weight, change))
 
     target: Any = dict(epsilon=config.epsilon, delta=config.delta, relation=RELATION)
     noise = config.noise
@@ -161,4 +168,5 @@ def make_setting(
     threshold = config.threshold if chosen.needs_threshold else 0.0
     queries = asked if chosen.needs_threshold else answers
     cost = account(event, RELATION, config.delta)
-    return Setting(config.mechanism, noise, threshold, ratio * noise, queries, answers, event, cost)
+    caps = (ratio * noise, queries, answers, change)
+    return Setting(config.mechanism, noise, threshold, *caps, event, cost)

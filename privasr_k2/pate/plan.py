@@ -11,14 +11,14 @@ with P(k) and F(k) the chances that the noise is k, and k or less.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge, Interval, MinLen
 
-from privasr_k2.constraints import Checked, Choices, Delta, Finite
+from privasr_k2.constraints import Checked, Choices, Count, Delta, Finite
 from privasr_k2.errors import PrivacyError
 from privasr_k2.pate.mechanisms import RELATION
 from privasr_k2.privacy import checks
@@ -26,6 +26,7 @@ from privasr_k2.privacy.accounting import Epsilon, account
 from privasr_k2.privacy.calibration import count_for
 from privasr_k2.privacy.events import Event
 from privasr_k2.privacy.pate.mechanisms import Amounts, all_mechanisms, mechanism
+from privasr_k2.privacy.pate.sensitivity import Change
 from privasr_k2.privacy.spending import shown
 
 _PRECISION = 1e-4
@@ -44,6 +45,7 @@ class VotePlanConfig(Checked):
     kind: str
     mechanism: Annotated[str, Choices(_with_exponent)]
     teachers: Annotated[list[Annotated[int, Ge(2)]], MinLen(1)]
+    units_in_a_shard: Count
     classes: Annotated[int, Ge(2)]
     agreement: Annotated[list[Annotated[float, Interval(gt=0.5, le=1)]], MinLen(1)]
     correct: Annotated[float, Interval(gt=0, lt=1)]
@@ -56,6 +58,7 @@ class VotePlan:
     """Queries per epsilon of one ensemble."""
 
     teachers: int
+    units_in_a_shard: int
     agreement: float
     epsilon_asked: float
     noise: float
@@ -64,7 +67,8 @@ class VotePlan:
 
     def line(self) -> str:
         """For people."""
-        ensemble = f"{self.teachers:,} teachers, {100 * self.agreement:g} % agree"
+        most = "1 unit" if self.units_in_a_shard == 1 else f"{self.units_in_a_shard} units or more"
+        ensemble = f"{self.teachers:,} teachers of {most}, {100 * self.agreement:g} % agree"
         cost = f"epsilon {shown(self.epsilon.value)} at delta {self.epsilon.delta:g}"
         votes = f"{self.votes:,} votes with noise {self.noise:.4g} ({cost})"
         return f"{ensemble}, epsilon {self.epsilon_asked:g}: {votes}"
@@ -128,28 +132,39 @@ def largest_noise(counts: Sequence[int], name: str, correct: float) -> float:
     return low
 
 
-def plan_votes(config: VotePlanConfig) -> list[VotePlan]:
+def plan_votes(
+    config: VotePlanConfig, units_in_a_shard: Mapping[int, int] | None = None
+) -> list[VotePlan]:
     """A plan for every number of teachers, agreement and epsilon.
+
+    Args:
+        units_in_a_shard: teachers -> the largest number of units in a shard, where it is not that
+            of the configuration.
 
     Raises:
         PrivacyError: a majority that no noise leaves alone.
 
-    >>> unanimous = VotePlanConfig("queries", "gnmax", [15], 500, [1.0], 0.95, [8.0], 1e-5)
-    >>> plan_votes(unanimous)[0].line()
-    '15 teachers, 100 % agree, epsilon 8: 13 votes with noise 3.113 (epsilon 7.84 at delta 1e-05)'
+    >>> unanimous = VotePlanConfig("queries", "gnmax", [15], 2, 500, [1.0], 0.95, [8.0], 1e-5)
+    >>> [plan] = plan_votes(unanimous)
+    >>> plan.votes, round(plan.noise, 3), [plan.votes for plan in plan_votes(unanimous, {15: 1})]
+    (13, 3.113, [26])
     """
     plans = []
     for teachers in config.teachers:
+        most = (units_in_a_shard or {}).get(teachers, config.units_in_a_shard)
+        change = Change.of(most)
         for agreement in config.agreement:
             first = round(agreement * teachers)
             counts = [first, teachers - first, *[0] * (config.classes - 2)]
             noise = largest_noise(counts, config.mechanism, config.correct)
 
-            def event(count: int, noise: float = noise) -> Event:
-                return mechanism(config.mechanism).event(Amounts(noise, count, count))
+            def event(count: int, noise: float = noise, change: Change = change) -> Event:
+                amounts = Amounts(noise, count, count, change=change)
+                return mechanism(config.mechanism).event(amounts)
 
             for epsilon in config.epsilon:
                 votes = count_for(event, epsilon=epsilon, delta=config.delta, relation=RELATION)
                 cost = account(event(votes), RELATION, config.delta)
-                plans.append(VotePlan(teachers, first / teachers, epsilon, noise, votes, cost))
+                found = (first / teachers, epsilon, noise, votes, cost)
+                plans.append(VotePlan(teachers, most, *found))
     return plans

@@ -20,6 +20,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, disk_errors, read_arrays, write_json, write_jsonl
 from privasr_k2.pate.mechanisms import RELATION, MechanismConfig, Setting
 from privasr_k2.pate.published import as_published
+from privasr_k2.privacy.pate.sensitivity import Change
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.spending import Spending
 
@@ -40,19 +41,23 @@ def spending_of(
     """
     assert setting.event is not None
     outside: tuple[str, ...] = (
-        f"which {unit}s the roster names, and whose shard is whose: both are public",
+        f"which {unit}s the roster names, and whose shard is whose: both are public; hidden is"
+        " whether one of them has data, and what",
+        "whether the run succeeded: a teacher whose training fails stops it",
         "the teachers, their votes and how far they agree, which are not released",
         "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as"
         " public",
         "float32 rounding that heads share which are trained together (heads_at_once=1: none does)",
     )
     if unit == "utterance":
-        hidden = "whose utterances are with several teachers, and who is hidden by none of this"
-        outside += (f"speakers: {hidden}",)
+        outside += ("speakers at this epsilon: one has a vote in each shard with an utterance of"
+                    " theirs; theirs is that of a person",)  # fmt: skip
     answers = f"at most {setting.max_answers} answers of {teachers} teachers ({vote})"
+    alone = setting.change is Change.GIVEN
+    changed = "gives or takes one vote" if alone else "moves one vote"
     return Spending(
         data=config.data,
-        released=f"{answers}, {setting.mechanism}",
+        released=f"{answers}, {setting.mechanism}; one {unit} {changed}",
         unit=unit,
         units=units,
         relation=RELATION,
@@ -70,6 +75,7 @@ def about(
     vote: str,
     unit: str,
     teachers: int,
+    units_in_a_shard: int,
     asked: int,
     answered: int,
     utterances: tuple[int, int],
@@ -91,6 +97,8 @@ def about(
         "vote": vote,
         "unit": unit,
         "teachers": teachers,
+        "units_in_a_shard": units_in_a_shard,
+        "sensitivity": {"l1": setting.change.l1, "l2": setting.change.l2},
         "noise": setting.noise,
         "threshold": setting.threshold,
         "threshold_noise": setting.threshold_noise,

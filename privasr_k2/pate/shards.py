@@ -1,14 +1,16 @@
 """Disjoint shards of private data, one a teacher.
 
 The shard of a unit follows from the roster (the public names of all units) and a seed alone.
-Without the data of one unit exactly one shard changes. Another roster is another deal.
+Without the data of one unit exactly one shard changes, and may be empty: its teacher abstains.
+Another roster is another deal.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,15 +18,18 @@ from annotated_types import Ge
 
 from privasr_k2.constraints import Checked, one_of
 from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
+from privasr_k2.data.roster import read_roster
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, read_json, read_lines, write_json
+from privasr_k2.fileio import atomic_path, read_json, write_json
+from privasr_k2.privacy.pate.sensitivity import Change
+from privasr_k2.privacy.people import People
 from privasr_k2.randomness import stream
 
 if TYPE_CHECKING:
     from lhotse.cut import Cut
 
 FILE = "shards.json"
-_FORMAT = "privasr_k2 shards 1"
+_FORMAT = "privasr_k2 shards 2"
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,30 @@ class Shards:
         teachers: number of shards, numbered from 1.
         unit: what the roster names.
         roster: unit -> shard; public.
+        persons: person -> number of shards that hold a unit of theirs; public, as the roster.
     """
 
     teachers: int
     unit: str
     roster: Mapping[str, int]
+    persons: Mapping[str, int]
+
+    @property
+    def units_in_a_shard(self) -> int:
+        """The largest number of the roster's units in a shard."""
+        return max(Counter(self.roster.values()).values())
+
+    @property
+    def change(self) -> Change:
+        """What one unit changes in a query."""
+        return Change.of(self.units_in_a_shard)
+
+    @property
+    def people(self) -> People:
+        """Who stands behind the units: a person has a vote in every shard with a unit of theirs."""
+        votes = ((f"{name}\0{k}", name) for name, many in self.persons.items() for k in range(many))
+        found = People.of(votes, source=FILE)
+        return replace(found, most_units=min(found.most_units, self.teachers))
 
 
 def deal(roster: Iterable[str], teachers: int, seed: int) -> dict[str, int]:
@@ -84,30 +108,29 @@ def unit_of(cut: Cut, unit: str) -> str:
 
 
 def make_shards(
-    private_feats: Path, public_dev: Path, folder: Path, config: ShardsConfig, roster: Path | None
+    private_feats: Path, public_dev: Path, folder: Path, config: ShardsConfig, roster: Path
 ) -> Shards:
     """Write ``shard_<k>/``, a features folder a teacher, and ``shards.json``; all or nothing.
+
+    A unit without data is an empty part of its shard; a shard may have no data at all.
 
     Args:
         private_feats: its role ``train`` is private.
         public_dev: its role ``dev`` is public.
-        roster: the names of all units, one a line; ``None``: those of the data.
+        roster: the public names of all units, see :mod:`privasr_k2.data.roster`.
 
     Raises:
-        DataError: fewer units than teachers, a shard without data, a unit that the roster lacks, or
-            one that is in dev too.
+        DataError: fewer units than teachers, a unit that the roster lacks, or one that is in dev
+            too.
     """
     private, dev = load_cuts(private_feats, "train"), load_cuts(public_dev, "dev")
     by_unit: dict[str, list[Cut]] = {}
     for cut in private:
         by_unit.setdefault(unit_of(cut, config.unit), []).append(cut)
-    named = set(by_unit)
-    if roster is not None:
-        named = {line.strip() for _, line in read_lines(roster)} - {""}
-    if unknown := sorted(set(by_unit) - named):
-        place = roster or private_feats
-        raise DataError(place, "every unit of the data", f"no {unknown[0]}", "complete the roster")
-    if both := sorted(named & {unit_of(cut, config.unit) for cut in dev}):
+    named = read_roster(roster, config.unit)
+    if unknown := sorted(set(by_unit) - set(named)):
+        raise DataError(roster, "every unit of the data", f"no {unknown[0]}", "complete the roster")
+    if both := sorted(set(named) & {unit_of(cut, config.unit) for cut in dev}):
         expected = f"none of the private {config.unit}s: dev chooses checkpoints and weights"
         others = f"{both[0]}, and {len(both) - 1} others"
         way_out = "take a dev part of public speakers"
@@ -116,10 +139,9 @@ def make_shards(
     shards: list[list[Cut]] = [[] for _ in range(config.teachers)]
     for unit in sorted(by_unit):
         shards[dealt[unit] - 1] += by_unit[unit]
-    if empty := [k for k, cuts in enumerate(shards, start=1) if not cuts]:
-        way_out = "take fewer teachers or another seed"
-        raise DataError(f"shard {empty[0]}", "data of one unit at least", "none", way_out)
-    result = Shards(config.teachers, config.unit, dealt)
+    pairs = {(named[unit], shard) for unit, shard in dealt.items()}
+    persons = dict(sorted(Counter(person for person, _ in pairs).items()))
+    result = Shards(config.teachers, config.unit, dealt, persons)
     with atomic_path(folder) as temporary:
         for k, cuts in enumerate(shards, start=1):
             here, final = temporary / f"shard_{k}", folder / f"shard_{k}"
@@ -127,8 +149,20 @@ def make_shards(
             save_cuts(dev, here, "dev", final=final)
             if (private_feats / "features.yaml").is_file():
                 shutil.copyfile(private_feats / "features.yaml", here / "features.yaml")
-        write_json(temporary / FILE, {"format": _FORMAT, "seed": config.seed, **asdict(result)})
+        about = {"format": _FORMAT, "seed": config.seed, **asdict(result)}
+        write_json(temporary / FILE, about | {"units_in_a_shard": result.units_in_a_shard})
     return result
+
+
+def check_shard(feats: Path, shards: Path) -> None:
+    """Refuse features that are no shard of a ``shards.json``.
+
+    Raises:
+        DataError: other features, or no shards.
+    """
+    names = {f"shard_{k}" for k in range(1, read_shards(shards).teachers + 1)}
+    if feats.name not in names or feats.resolve().parent != shards.resolve().parent:
+        raise DataError(feats, f"a shard of {shards}", "other features", "leave out --in-shards")
 
 
 def read_shards(path: Path) -> Shards:
@@ -143,4 +177,4 @@ def read_shards(path: Path) -> Shards:
     content: Any = read_json(path)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise DataError(path, _FORMAT, str(content)[:60], "run make_shards again")
-    return Shards(content["teachers"], content["unit"], content["roster"])
+    return Shards(**{name: content[name] for name in ("teachers", "unit", "roster", "persons")})

@@ -92,7 +92,7 @@ def settle_tokens(cuts: CutSet, shards: Shards, config: TokenVotesConfig) -> Set
     """
     most = sum(config.longest(cut.duration) + 1 for cut in cuts)
     pool = dict(teachers=shards.teachers, available=most, utterances=len(cuts))
-    return make_setting(config, largest_weight=1.0, **pool)
+    return make_setting(config, largest_weight=1.0, change=shards.change, **pool)
 
 
 def release_tokens(
@@ -159,6 +159,7 @@ def release_tokens(
     labels = [(name, [(join_tokens([names[k] for k in text]), 1.0)]) for name, text in finished]
     numbers = dict(asked=int(used[0]), answered=int(used[1]), utterances=(len(cuts), len(labels)))
     who = dict(vote=TOKEN, unit=shards.unit, teachers=shards.teachers)
+    who["units_in_a_shard"] = shards.units_in_a_shard
     summary = about(setting, release=release, **who, **numbers)
     write_labels(folder, labels, summary)
     if release is not None:

@@ -13,6 +13,7 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.pate.mechanisms import MechanismConfig, Setting
 from privasr_k2.pate.published import published_lines
 from privasr_k2.pate.releases import spending_of
+from privasr_k2.privacy.people import People
 from privasr_k2.privacy.release import Release, begin, fingerprint_of
 from privasr_k2.privacy.spending import guarantees
 
@@ -44,6 +45,7 @@ def begin_release(
     setting: Setting,
     who: Mapping[str, Any],
     inputs: Sequence[Path],
+    people: People,
 ) -> Iterator[Release | None]:
     """The release that a configuration claims, entered in the ledger; None without noise.
 
@@ -51,6 +53,7 @@ def begin_release(
         args: with ``out_privacy``, ``ledger`` and ``max_epsilon``.
         who: keywords of :func:`privasr_k2.pate.releases.spending_of`.
         inputs: files and folders that the release depends on.
+        people: behind the units of the shards.
     """
     if not config.claims:
         yield None
@@ -62,6 +65,7 @@ def begin_release(
         spending=spending,
         fingerprint=fingerprint,
         max_epsilon=args.max_epsilon,
+        people=people,
         second=args.ledger_copy,
     ) as release:
         yield release

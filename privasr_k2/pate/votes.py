@@ -2,7 +2,7 @@
 
 A query is a row of counts: votes for an utterance's hypotheses, or for the tokens of one frame.
 Posteriors instead are a weighted sum over teachers [yang2022, eq. 3] in whole steps; one teacher
-moves it by at most the norm of its own vector.
+moves it by at most the norm of its own vector. A teacher that abstains adds nothing to either.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
 from privasr_k2.pate.shards import Shards
 from privasr_k2.privacy.discrete import FixedPointGrid
 from privasr_k2.privacy.pate.mechanisms import POSTERIORS, VOTES
+from privasr_k2.privacy.pate.sensitivity import Change
+from privasr_k2.privacy.people import People
 from privasr_k2.ragged import ranges
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from privasr_k2.pate.ensembles import TeacherEnsemble
 
 UTTERANCE, FRAME = "utterance", "frame"
-_FORMAT = "privasr_k2 votes 1"
+_FORMAT = "privasr_k2 votes 2"
 _MOST = 1e300
 _GRID = FixedPointGrid(2.0**-16)  # of posteriors, in votes
 _BELOW_ONE = 1.0 - 2.0**-30  # what rounding of a float might add to a sum of 1
@@ -81,6 +83,8 @@ class Votes:
         vote, of, max_hyps: as in :class:`VotesConfig`.
         teachers: I.
         unit, units: of the shards, and their number.
+        units_in_a_shard: the largest number of units in a shard.
+        persons, person_votes: behind the units, and in how many shards one is at most.
         largest_weight: by how many votes a teacher can move one entry of posteriors.
         step: counts are multiples of it: 1 vote, or a fraction.
         tokens: names of the outputs of frames.
@@ -95,6 +99,9 @@ class Votes:
     teachers: int
     unit: str
     units: int
+    units_in_a_shard: int
+    persons: tuple[str, ...]
+    person_votes: int
     max_hyps: int
     largest_weight: float
     step: float
@@ -104,6 +111,16 @@ class Votes:
     sizes: np.ndarray
     counts: np.ndarray
     digests: tuple[tuple[tuple[str, ...], str], ...]
+
+    @property
+    def change(self) -> Change:
+        """What one unit changes in a query."""
+        return Change.of(self.units_in_a_shard)
+
+    @property
+    def people(self) -> People:
+        """Who stands behind the units, and how many votes one of them has at most."""
+        return People(frozenset(self.persons), self.person_votes)
 
     def of_utterances(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Queries (n,), sizes (q,) and counts of some utterances, in the order of ``places``."""
@@ -152,9 +169,13 @@ def cast_votes(
     sizes = [np.full(len(rows), rows.shape[1]) for rows in counts]
     flat = [rows.ravel() for rows in counts]
     who = dict(teachers=ensemble.num_teachers, unit=shards.unit, units=len(shards.roster))
+    people = shards.people
     return Votes(
         vote=config.vote,
         of=config.of,
+        units_in_a_shard=shards.units_in_a_shard,
+        persons=tuple(sorted(people.names)),
+        person_votes=people.most_units,
         max_hyps=config.max_hyps,
         largest_weight=float(share.max()),
         step=1.0 if config.of == VOTES else _GRID.step,
@@ -192,11 +213,11 @@ def _caster(
         counts = kept = np.zeros(0)
         teachers: Iterator[tuple[np.ndarray, np.ndarray]]
         teachers = ensemble.frame_posteriors(features, lengths)
-        for weight, (posteriors, kept) in zip(share, teachers):  # noqa: B007  the same for all
+        for weight, votes, (posteriors, kept) in zip(share, ensemble.votes, teachers):  # noqa: B007
             if config.of == VOTES:
-                own = np.eye(posteriors.shape[2], dtype=np.int64)[posteriors.argmax(axis=2)]
+                own = np.eye(posteriors.shape[2], dtype=np.int64)[posteriors.argmax(axis=2)] * votes
             else:
-                own = _steps(posteriors, weight)
+                own = _steps(posteriors * votes, weight)
             counts = own if counts.ndim == 1 else counts + own
         return [rows[:length] for rows, length in zip(counts, kept)]
 
@@ -229,7 +250,7 @@ def read_votes(folder: Path) -> Votes:
     if not parts:
         raise DataError(folder, "*.safetensors files with votes", "none", "run cast_votes")
     same = ("vote", "of", "teachers", "unit", "units", "max_hyps", "largest_weight", "step")
-    same = (*same, "tokens")
+    same = (*same, "tokens", "units_in_a_shard", "persons", "person_votes")
     for part in parts[1:]:
         if different := [name for name in same if getattr(part, name) != getattr(parts[0], name)]:
             others = f"others in {', '.join(different)}"
@@ -261,7 +282,8 @@ def _read(path: Path) -> Votes:
     if header.pop("format", None) != _FORMAT:
         raise DataError(path, _FORMAT, "another format", again)
     try:
-        header["ids"], header["tokens"] = tuple(header["ids"]), tuple(header["tokens"])
+        for name in ("ids", "tokens", "persons"):
+            header[name] = tuple(header[name])
         header["digests"] = tuple((tuple(names), digest) for names, digest in header["digests"])
         votes = Votes(**header, **arrays)
         problem = _problem(votes)
@@ -274,10 +296,11 @@ def _read(path: Path) -> Votes:
 
 def _problem(votes: Votes) -> str:
     """The first inconsistency of a file of votes; empty if there is none."""
-    texts = (votes.vote, votes.of, votes.unit, *votes.ids, *votes.tokens)
+    texts = (votes.vote, votes.of, votes.unit, *votes.ids, *votes.tokens, *votes.persons)
     if not all(isinstance(name, str) for name in texts):
         return "names that are no text"
     numbers = (votes.teachers, votes.units, votes.max_hyps)
+    numbers = (*numbers, votes.units_in_a_shard, votes.person_votes)
     if not all(type(number) is int and number > 0 for number in numbers):
         return "numbers of teachers, units or hypotheses that are not above 0"
     reals = (votes.largest_weight, votes.step)
@@ -295,7 +318,7 @@ def _problem(votes: Votes) -> str:
 
 
 def agreement(votes: Votes, num_teachers: int | None = None) -> dict[str, float]:
-    """How far the teachers agree. Private: no guarantee covers it.
+    """How far the teachers agree, of all of them. Private: no guarantee covers it.
 
     Returns:
         ``queries``; ``mean_share`` of the largest count; shares of queries on which all agree

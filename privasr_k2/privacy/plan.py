@@ -22,6 +22,7 @@ from privasr_k2.privacy.pate.mechanisms import (
     all_mechanisms,
     mechanism,
 )
+from privasr_k2.privacy.pate.sensitivity import Change
 from privasr_k2.privacy.sampling import (
     AllUnits,
     FixedCohort,
@@ -60,6 +61,7 @@ class PlanRequest:
             ``discrete_gaussian``.
         asked, threshold_noise: votes: queries whose majority is first compared with a threshold,
             and the noise of that; GNMax only.
+        units_in_a_shard: votes: with 1 a unit gives or takes a vote; else it moves one.
         sensitivity: counts: by how much one unit can change them, in L1 (Laplace) or L2 (Gaussian).
     """
 
@@ -82,6 +84,7 @@ class PlanRequest:
     asked: int | None
     threshold_noise: float | None
     sensitivity: float | None
+    units_in_a_shard: int | None
 
     def __post_init__(self) -> None:
         relations = [relation.value for relation in Relation]
@@ -96,7 +99,7 @@ class PlanRequest:
         for name in ("noise", "epsilon", "max_epsilon", "threshold_noise", "sensitivity"):
             if getattr(self, name) is not None:
                 checks.number(name, getattr(self, name), above=0)
-        for name in ("rounds", "asked", "person_units"):
+        for name in ("rounds", "asked", "person_units", "units_in_a_shard"):
             if getattr(self, name) is not None:
                 checks.whole(name, getattr(self, name), at_least=1)
         allowed = _ALLOWED[self.kind]
@@ -274,8 +277,11 @@ def _votes(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
             raise PrivacyError("asked", f"no threshold with {chosen.name}", "one", way_out)
         chosen = CONFIDENT_GNMAX
 
+    change = Change.of(request.units_in_a_shard or 2)
+
     def make(noise: float, rounds: int) -> Event:
-        return chosen.event(Amounts(noise, rounds, asked or rounds, threshold_sigma or 0.0))
+        checks = (asked or rounds, threshold_sigma or 0.0)
+        return chosen.event(Amounts(noise, rounds, *checks, change=change))
 
     return make, "one vote of each teacher in every query"
 
@@ -306,6 +312,6 @@ _EVENTS: dict[str, Callable[[PlanRequest, Relation], tuple[_Make, str]]] = {
 }
 _ALLOWED = {
     "updates": {"client_fraction", "cohort", "batches", "strategy", "bands"},
-    "votes": {"mechanism", "asked", "threshold_noise"},
+    "votes": {"mechanism", "asked", "threshold_noise", "units_in_a_shard"},
     "counts": {"mechanism", "sensitivity"},
 }

@@ -21,7 +21,8 @@ from tests.support.end_to_end import sharpened, spec, spelled_lang
 from tests.support.small_am import write_corpus
 
 TOKENS = ["<blk>", "a", "b", "c", "▁"]
-SHARDS = Shards(3, "speaker", {f"s{n}": n % 3 + 1 for n in range(9)})
+ROSTER = {f"s{n}": n % 3 + 1 for n in range(9)}
+SHARDS = Shards(3, "speaker", ROSTER, dict.fromkeys(ROSTER, 1))
 WORDS = ("AB", "C", "CA")
 
 
@@ -72,8 +73,9 @@ def write_lists(folder: Path, num_hyps: int = 3) -> None:
 def write_shards_file(folder: Path, teachers: int) -> None:
     """Only ``shards.json``."""
     roster = {f"s{n}": n % teachers + 1 for n in range(3 * teachers)}
-    header = {"format": "privasr_k2 shards 1", "seed": 1, "teachers": teachers, "unit": "speaker"}
-    write_json(folder / "shards.json", {**header, "roster": roster})
+    header = {"format": "privasr_k2 shards 2", "seed": 1, "teachers": teachers, "unit": "speaker"}
+    persons = dict.fromkeys(roster, 1)
+    write_json(folder / "shards.json", {**header, "roster": roster, "persons": persons})
 
 
 def made_votes(rows: list[list[int]], **changes: Any) -> tuple[Votes, NbestHypotheses]:
@@ -83,6 +85,7 @@ def made_votes(rows: list[list[int]], **changes: Any) -> tuple[Votes, NbestHypot
     hypotheses = NbestHypotheses(words, {}, {name: float(n) for n, name in enumerate(ids)}, ())
     sizes = [len(row) for row in rows]
     values: dict[str, Any] = dict(vote="utterance", of="votes", unit="speaker", units=90, tokens=())
+    values |= dict(units_in_a_shard=9, persons=("s0",), person_votes=1)
     values |= dict(teachers=sum(rows[0]), max_hyps=8, largest_weight=1.0, step=1.0, ids=ids)
     values |= dict(splits=np.arange(len(rows) + 1), sizes=np.array(sizes))
     values |= dict(counts=np.concatenate(rows), digests=((ids, hypotheses.digest(ids)),))

@@ -1,10 +1,9 @@
 """Attack the release of labels: does one teacher's vote show?
 
 Runs the code that answered, with the numbers of labels.json, on two histograms that differ in one
-teacher's
-vote: about tied, and with a threshold also there. Again with the noise divided, which must exceed
-the claim, and with next to none. It looks at no private vote. Noisy posteriors are attacked as with
-uniform weights.
+teacher's vote, which moves, or is missing where a shard holds one unit at most: about tied, and
+with a threshold also there. Again with the noise divided, which must exceed the claim, and with
+next to none. It looks at no private vote. Noisy posteriors are attacked as with uniform weights.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from privasr_k2.pate.mechanisms import Setting
     from privasr_k2.privacy.events import Event
+    from privasr_k2.privacy.pate.sensitivity import Change
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +37,16 @@ def event_of(summary: Mapping[str, Any], asked: int, answers: int) -> Event:
     """The privacy event of ``answers`` answers, by the settings in ``labels.json``."""
     from privasr_k2.privacy.pate.mechanisms import Amounts, mechanism
 
-    amounts = Amounts(float(summary["noise"]), answers, asked, summary["threshold_noise"])
+    checks = (asked, summary["threshold_noise"])
+    amounts = Amounts(float(summary["noise"]), answers, *checks, change=change_of(summary))
     return mechanism(summary["mechanism"]).event(amounts)
+
+
+def change_of(summary: Mapping[str, Any]) -> Change:
+    """What one unit changes in a query, by ``labels.json``; earlier ones do not say: it moves."""
+    from privasr_k2.privacy.pate.sensitivity import Change
+
+    return Change.of(summary.get("units_in_a_shard", 2))
 
 
 def answer(setting: Setting, votes: np.ndarray, share: float) -> np.ndarray:
@@ -76,13 +84,15 @@ def audit(args: argparse.Namespace) -> None:
     asked, answers = summary["votes_planned"]["asked"], summary["votes_planned"]["answered"]
     whole = event_of(summary, asked, answers)
     known = {key: summary[key] for key in ("mechanism", "noise", "threshold", "threshold_noise")}
-    setting = Setting(**known, max_queries=asked, max_answers=answers, event=whole, epsilon=None)
+    change, caps = change_of(summary), {"max_queries": asked, "max_answers": answers}
+    setting = Setting(**known, **caps, change=change, event=whole, epsilon=None)
     claim = VoteClaim(
         event_of(summary, 1, 1), whole, answers, summary["epsilon"]["delta"], RELATION
     )
-    pairs, needed = {"tied": neighbours(summary["teachers"])}, math.ceil(setting.threshold)
+    pairs = {"tied": neighbours(summary["teachers"], change=change)}
+    needed = math.ceil(setting.threshold)
     if summary["teachers"] / 2 + 1 <= needed <= summary["teachers"]:
-        pairs["at_threshold"] = neighbours(summary["teachers"], threshold=needed)
+        pairs["at_threshold"] = neighbours(summary["teachers"], threshold=needed, change=change)
     results = {key: summary[key] for key in ("mechanism", "vote", "unit", "teachers", "noise")}
     for name, pair in pairs.items():
         results[name] = attack(

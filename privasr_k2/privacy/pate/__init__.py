@@ -1,10 +1,10 @@
 """Privacy cost of the answers of an ensemble of teachers [papernot2017, papernot2018].
 
 Every teacher is trained on a shard of its own and votes for one class per query; only noisy results
-of the vote leave. One unit is in one shard: adding, removing or changing it changes one teacher,
-and in the histogram of a query moves one vote. The number of teachers is public and fixed. All
-bounds of this package are for that relation, as in both papers: the counts move by at most sqrt(2)
-in L2 and 2 in L1, the largest count by at most 1.
+of the vote leave. One unit is in one shard: adding or removing its data changes one teacher. The
+roster of units and the number of teachers are public and fixed. In the histogram of a query one
+vote moves, as in both papers, or, where every shard holds one unit at most, one vote is given or
+not: :class:`~privasr_k2.privacy.pate.sensitivity.Change`.
 
 Data-independent costs are events, which go into a ledger. Costs that depend on the votes are
 private: they come as :class:`~privasr_k2.privacy.pate.best_order.NotForRelease`.

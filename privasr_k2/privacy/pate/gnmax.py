@@ -1,10 +1,11 @@
 """GNMax: the class with most votes after Gaussian noise on every count [papernot2018].
 
-One unit moves one vote from one class to another, so that the counts change by sqrt(2) in L2:
+One unit changes the counts by s in L2: by sqrt(2) where a vote moves from one class to another, by
+1 where it is given or not (:mod:`privasr_k2.privacy.pate.sensitivity`). So the costs are
 
-    GNMax                    order / sigma^2                   an answered query [proposition 8]
-    threshold check          order / (2 threshold_sigma^2)     an asked query: a count moves by 1
-    noisy posterior vectors  order largest_weight^2 / sigma^2  a vector
+    GNMax                    order s^2 / (2 sigma^2)           an answered query [proposition 8]
+    threshold check          order / (2 threshold_sigma^2)     an asked query: one count
+    noisy posterior vectors  order s^2 largest_weight^2 / (2 sigma^2)            a vector
 
 Confident-GNMax first checks whether the largest count and noise reach a threshold. ``answers`` in
 its event is a cap that was fixed before: the number of answers depends on noisy checks, and is
@@ -28,18 +29,22 @@ from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.pate.best_order import NotForRelease, smallest_epsilon
 from privasr_k2.privacy.pate.log_q import gnmax_log_q, threshold_log_q
+from privasr_k2.privacy.pate.sensitivity import Change
 from privasr_k2.privacy.pate.theorem6 import theorem6
 
 ROOT2 = 2.0**0.5
 
 
-def gnmax_event(*, sigma: float, answers: int, discrete: bool) -> events.Event:
+def gnmax_event(
+    *, sigma: float, answers: int, discrete: bool, change: Change = Change.MOVES
+) -> events.Event:
     """``answers`` answers of GNMax.
 
     Args:
         sigma: standard deviation of the noise on each count, in votes.
         answers: how many are given at most.
-        discrete: whether the noise is discrete Gaussian: then two whole numbers change by 1 each.
+        discrete: whether the noise is discrete Gaussian: then one or two whole numbers change by 1.
+        change: what one unit changes in a query.
 
     >>> gnmax_event(sigma=40.0, answers=100, discrete=False) == events.repeated(
     ...     events.gaussian(40.0 / 2**0.5), 100)
@@ -48,14 +53,20 @@ def gnmax_event(*, sigma: float, answers: int, discrete: bool) -> events.Event:
     sigma = checks.number("sigma", sigma, above=0)
     if discrete:
         count = events.discrete_gaussian(sigma, 1)
-        answer = events.composed(count, count)
+        answer = events.composed(*[count] * change.counts)
     else:
-        answer = events.gaussian(sigma / ROOT2)
+        answer = events.gaussian(sigma / change.l2)
     return events.repeated(answer, checks.whole("answers", answers, at_least=0))
 
 
 def confident_gnmax_event(
-    *, sigma: float, answers: int, threshold_sigma: float, asked: int, discrete: bool
+    *,
+    sigma: float,
+    answers: int,
+    threshold_sigma: float,
+    asked: int,
+    discrete: bool,
+    change: Change = Change.MOVES,
 ) -> events.Event:
     """At most ``answers`` answers to ``asked`` queries that passed a noisy threshold.
 
@@ -65,29 +76,33 @@ def confident_gnmax_event(
         threshold_sigma: standard deviation of the noise of the check.
         asked: how many queries are checked at most, fixed before; ``answers`` or more.
         discrete: whether both noises are discrete Gaussian.
+        change: what one unit changes in a query; the largest count changes by 1 either way.
     """
     asked = checks.whole("asked", asked, at_least=0)
     answers = checks.whole("answers", answers, at_least=0, at_most=asked)
     threshold_sigma = checks.number("threshold_sigma", threshold_sigma, above=0)
     one_count = events.discrete_gaussian(threshold_sigma, 1)
     check = one_count if discrete else events.gaussian(threshold_sigma)
-    answering = gnmax_event(sigma=sigma, answers=answers, discrete=discrete)
+    answering = gnmax_event(sigma=sigma, answers=answers, discrete=discrete, change=change)
     return events.composed(answering, events.repeated(check, asked))
 
 
-def posteriors_event(*, sigma: float, largest_weight: float, vectors: int) -> events.Event:
+def posteriors_event(
+    *, sigma: float, largest_weight: float, vectors: int, change: Change = Change.MOVES
+) -> events.Event:
     """Sums of the teachers' posteriors, each times its weight, with Gaussian noise.
 
-    Two distributions over classes are at most sqrt(2) apart in L2. Where there is a vector for each
-    frame, a query is a frame and not an utterance.
+    Two distributions over classes are at most sqrt(2) apart in L2, and one from nothing at most 1.
+    Where there is a vector for each frame, a query is a frame and not an utterance.
 
     Args:
         sigma: standard deviation of the noise on each entry.
         largest_weight: of any teacher, fixed without looking at the data; 1 / teachers for a mean.
         vectors: how many are released.
+        change: what one unit changes in a query.
     """
     sigma = checks.number("sigma", sigma, above=0)
-    sensitivity = ROOT2 * checks.number("largest_weight", largest_weight, above=0)
+    sensitivity = change.l2 * checks.number("largest_weight", largest_weight, above=0)
     step = events.gaussian(sigma / sensitivity)
     return events.repeated(step, checks.whole("vectors", vectors, at_least=0))
 
@@ -99,14 +114,16 @@ def gnmax_epsilon(
     discrete: bool,
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
+    change: Change = Change.MOVES,
 ) -> NotForRelease:
-    """The cost of answers to these votes: per query the lesser of theorem 6 and order / sigma^2.
+    """The cost of answers to these votes: per query the lesser of theorem 6 and proposition 8.
 
     Args:
         votes: (Q, C) whole numbers, Q answered queries. 16 bits a count are enough and save memory.
         sigma: standard deviation of the noise on each count, in votes.
         discrete: whether the noise is discrete Gaussian.
         orders: see :func:`~privasr_k2.privacy.pate.best_order.smallest_epsilon`.
+        change: what one unit changes in a query.
 
     Raises:
         PrivacyError: counts, noise, delta or orders that cannot be used.
@@ -116,7 +133,7 @@ def gnmax_epsilon(
     (0.512, 17.4)
     """
     log_q = gnmax_log_q(votes, sigma=sigma, discrete=discrete)
-    costs = GaussianCosts(log_q, sigma=sigma, at_most=len(log_q))
+    costs = GaussianCosts(log_q, sigma=ROOT2 / change.l2 * sigma, at_most=len(log_q))
     return smallest_epsilon(costs.total, delta=delta, orders=orders)
 
 
@@ -130,6 +147,7 @@ def confident_gnmax_epsilon(
     discrete: bool,
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
+    change: Change = Change.MOVES,
 ) -> NotForRelease:
     """The cost of asking all these queries and giving at most ``answers`` answers.
 
@@ -141,13 +159,14 @@ def confident_gnmax_epsilon(
         votes: (Q, C) whole numbers of all Q queries that were asked, answered or not.
         answers: the cap on answers that was fixed before; 0 to Q.
         threshold, threshold_sigma: of the check and its noise, in votes.
-        sigma, discrete, delta, orders: as of :func:`gnmax_epsilon`.
+        sigma, discrete, delta, orders, change: as of :func:`gnmax_epsilon`.
 
     Raises:
         PrivacyError: counts, noise, numbers of answers, delta or orders that cannot be used.
     """
     log_q = gnmax_log_q(votes, sigma=sigma, discrete=discrete)
-    answering = GaussianCosts(log_q, sigma=sigma, at_most=_cap(answers, len(log_q)))
+    cap = _cap(answers, len(log_q))
+    answering = GaussianCosts(log_q, sigma=ROOT2 / change.l2 * sigma, at_most=cap)
     largest = np.asarray(votes).max(axis=1)
     log_q = threshold_log_q(largest, threshold=threshold, sigma=threshold_sigma, discrete=discrete)
     checking = GaussianCosts(log_q, sigma=ROOT2 * threshold_sigma, at_most=len(log_q))
@@ -161,7 +180,8 @@ def confident_gnmax_epsilon(
 class GaussianCosts:
     """Sums of :mod:`theorem 6 <privasr_k2.privacy.pate.theorem6>` over (Q,) queries of ``log_q``.
 
-    A query costs at most order / sigma^2; ``at_most`` may be answered.
+    A query costs at most order / sigma^2, sigma being by 1 / sqrt(2) of what one unit changes in
+    L2; ``at_most`` may be answered.
     """
 
     def __init__(self, log_q: np.ndarray, *, sigma: float, at_most: int) -> None:

@@ -1,7 +1,8 @@
 """LNMax: the class with most votes after Laplace noise on every count [papernot2017].
 
-One unit moves one vote from one class to another: two counts change by 1 each. With noise of scale
-b an answer is (2 / b, 0)-private; its moments alpha(l) = l rdp(l + 1) are at most
+One unit moves one vote from one class to another: two counts change by 1 each. (Where a vote is
+given or not one count does: 1 / b stands for 2 / b below, and "once" for "twice".) With noise of
+scale b an answer is (2 / b, 0)-private; its moments alpha(l) = l rdp(l + 1) are at most
 
     2 l (l + 1) / b^2                                                              [theorem 2],
     log((1 - q) ((1 - q) / (1 - e^(2/b) q))^l + q e^(2 l / b))                     [theorem 3],
@@ -31,25 +32,36 @@ from numpy.typing import ArrayLike
 from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.pate.best_order import NotForRelease, smallest_epsilon
 from privasr_k2.privacy.pate.log_q import lnmax_log_q
+from privasr_k2.privacy.pate.sensitivity import Change
 
 
-def lnmax_event(*, scale: float, answers: int, discrete: bool) -> events.Event:
-    """``answers`` answers of LNMax; each is (2 / scale, 0)-private.
+def lnmax_event(
+    *, scale: float, answers: int, discrete: bool, change: Change = Change.MOVES
+) -> events.Event:
+    """``answers`` answers of LNMax; each is (change.l1 / scale, 0)-private.
 
     Args:
         scale: b of the noise on each count, in votes.
         answers: how many are given at most, fixed before.
         discrete: whether the noise is discrete Laplace.
+        change: what one unit changes in a query.
     """
     count = events.discrete_laplace(scale, 1) if discrete else events.laplace(scale)
-    answer = events.composed(count, count)
+    answer = events.composed(*[count] * change.counts)
     return events.repeated(answer, checks.whole("answers", answers, at_least=0))
 
 
 def lnmax_rdp(
-    orders: Sequence[float] | np.ndarray, *, scale: float, answers: int, discrete: bool
+    orders: Sequence[float] | np.ndarray,
+    *,
+    scale: float,
+    answers: int,
+    discrete: bool,
+    change: Change = Change.MOVES,
 ) -> np.ndarray:
-    """The cost of ``answers`` answers to any votes, (A,) for A orders; at most answers 2 / scale.
+    """The cost of ``answers`` answers to any votes, (A,) for A orders.
+
+    It is at most answers change.l1 / scale.
 
     >>> lnmax_rdp([2.0, 1e6], scale=10.0, answers=10, discrete=False).round(4)
     array([0.1929, 2.    ])
@@ -57,7 +69,7 @@ def lnmax_rdp(
     checked = checks.orders("orders", orders)
     scale = checks.number("scale", scale, above=0)
     count = _discrete_laplace_rdp(checked, scale) if discrete else _laplace_rdp(checked, scale)
-    return checks.whole("answers", answers, at_least=0) * 2.0 * count
+    return checks.whole("answers", answers, at_least=0) * change.counts * count
 
 
 def _laplace_rdp(order: np.ndarray, scale: float) -> np.ndarray:
@@ -71,7 +83,9 @@ def _discrete_laplace_rdp(order: np.ndarray, scale: float) -> np.ndarray:
     return np.maximum(both / (order - 1.0), 0.0)
 
 
-def theorem3_rdp(log_q: np.ndarray, order: float, *, scale: float) -> np.ndarray:
+def theorem3_rdp(
+    log_q: np.ndarray, order: float, *, scale: float, change: Change = Change.MOVES
+) -> np.ndarray:
     """[papernot2017, theorem 3] as a divergence: (Q,), infinite where it does not hold.
 
     Args:
@@ -79,7 +93,7 @@ def theorem3_rdp(log_q: np.ndarray, order: float, *, scale: float) -> np.ndarray
         order: above 1; the paper's moment l is order - 1.
         scale: b of the noise.
     """
-    epsilon = 2.0 / checks.number("scale", scale, above=0)
+    epsilon = change.l1 / checks.number("scale", scale, above=0)
     holds = log_q < -np.logaddexp(epsilon, 0.0)
     kept = np.where(holds, log_q, -np.inf)
     log_keep = np.log1p(-np.exp(kept))
@@ -96,6 +110,7 @@ def lnmax_epsilon(
     discrete: bool,
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
+    change: Change = Change.MOVES,
 ) -> NotForRelease:
     """The cost of answers to these votes: the lesser of theorem 3 and the data-independent cost.
 
@@ -104,6 +119,7 @@ def lnmax_epsilon(
         scale: b of the noise on each count, in votes.
         discrete: whether the noise is discrete Laplace.
         orders: see :func:`~privasr_k2.privacy.pate.best_order.smallest_epsilon`.
+        change: what one unit changes in a query.
 
     Raises:
         PrivacyError: counts, noise, delta or orders that cannot be used.
@@ -117,7 +133,8 @@ def lnmax_epsilon(
     different, counts = np.unique(log_q, return_counts=True)
 
     def total(order: float) -> float:
-        independent = lnmax_rdp([order], scale=scale, answers=1, discrete=discrete)
-        return float(np.minimum(theorem3_rdp(different, order, scale=scale), independent) @ counts)
+        by = {"scale": scale, "change": change}
+        independent = lnmax_rdp([order], answers=1, discrete=discrete, **by)
+        return float(np.minimum(theorem3_rdp(different, order, **by), independent) @ counts)
 
     return smallest_epsilon(total, delta=delta, orders=orders)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privasr_k2.plugins import Registry
+from privasr_k2.privacy.pate.sensitivity import Change
 
 if TYPE_CHECKING:
     from privasr_k2.privacy.events import Event
@@ -35,6 +36,7 @@ class Amounts:
         asked: queries that are looked at, at most.
         threshold_noise: standard deviation of the noise of the threshold check, in votes; 0: none.
         largest_weight: of a teacher in the sum of posteriors, in votes.
+        change: what one unit changes in a query.
     """
 
     noise: float
@@ -42,6 +44,7 @@ class Amounts:
     asked: int
     threshold_noise: float = 0.0
     largest_weight: float = 1.0
+    change: Change = Change.MOVES
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class Mechanism:
         name: in configurations and files.
         label: in tables.
         aggregates: :data:`VOTES` (whole counts) or :data:`POSTERIORS` (sums of distributions).
-        event: what a release is for the accountants, where one unit changes one teacher.
+        event: what a release is for the accountants, where one unit changes one teacher, by
+            :attr:`Amounts.change` (an event for ``MOVES`` holds for both).
         noise: (values, scale, largest_weight, stream) to noisy values, float64 of the same shape;
             of each query the largest wins. For votes it breaks ties, from ``stream``.
         share: the scale that recipes take by default, as a share of the teachers; in (0, 1).
@@ -152,7 +156,7 @@ def _gaussian(
 ) -> np.ndarray:
     from privasr_k2.privacy.noise import GaussianNoise
 
-    sensitivity = 2.0**0.5 * largest_weight  # two distributions differ by at most sqrt(2) in L2
+    sensitivity = Change.MOVES.l2 * largest_weight  # the larger; the noise is ``scale`` either way
     noise = GaussianNoise(noise_multiplier=scale / sensitivity, l2_sensitivity=sensitivity)
     return noise.add(values, stream)
 
@@ -162,14 +166,14 @@ def _laplace(
 ) -> np.ndarray:
     from privasr_k2.privacy.noise import LaplaceNoise
 
-    # Two distributions differ by at most 2 in L1.
-    return LaplaceNoise(scale=scale, l1_sensitivity=2.0 * largest_weight).add(values, stream)
+    sensitivity = Change.MOVES.l1 * largest_weight
+    return LaplaceNoise(scale=scale, l1_sensitivity=sensitivity).add(values, stream)
 
 
 def _gnmax_event(of: Amounts) -> Event:
     from privasr_k2.privacy.pate.gnmax import gnmax_event
 
-    return gnmax_event(sigma=of.noise, answers=of.answers, discrete=True)
+    return gnmax_event(sigma=of.noise, answers=of.answers, discrete=True, change=of.change)
 
 
 def _confident_event(of: Amounts) -> Event:
@@ -181,19 +185,20 @@ def _confident_event(of: Amounts) -> Event:
         threshold_sigma=of.threshold_noise,
         asked=of.asked,
         discrete=True,
+        change=of.change,
     )
 
 
 def _lnmax_event(of: Amounts) -> Event:
     from privasr_k2.privacy.pate.lnmax import lnmax_event
 
-    return lnmax_event(scale=of.noise, answers=of.answers, discrete=True)
+    return lnmax_event(scale=of.noise, answers=of.answers, discrete=True, change=of.change)
 
 
 def _gnmax_cost(votes: np.ndarray, of: Amounts, threshold: float, delta: float) -> NotForRelease:
     from privasr_k2.privacy.pate.gnmax import gnmax_epsilon
 
-    return gnmax_epsilon(votes, sigma=of.noise, discrete=True, delta=delta)
+    return gnmax_epsilon(votes, sigma=of.noise, discrete=True, delta=delta, change=of.change)
 
 
 def _confident_cost(
@@ -203,26 +208,29 @@ def _confident_cost(
 
     return confident_gnmax_epsilon(
         votes, sigma=of.noise, answers=of.answers, threshold=threshold,
-        threshold_sigma=of.threshold_noise, discrete=True, delta=delta,
+        threshold_sigma=of.threshold_noise, discrete=True, delta=delta, change=of.change,
     )  # fmt: skip
 
 
 def _lnmax_cost(votes: np.ndarray, of: Amounts, threshold: float, delta: float) -> NotForRelease:
     from privasr_k2.privacy.pate.lnmax import lnmax_epsilon
 
-    return lnmax_epsilon(votes, scale=of.noise, discrete=True, delta=delta)
+    return lnmax_epsilon(votes, scale=of.noise, discrete=True, delta=delta, change=of.change)
 
 
 def _gaussian_event(of: Amounts) -> Event:
     from privasr_k2.privacy.pate.gnmax import posteriors_event
 
-    return posteriors_event(sigma=of.noise, largest_weight=of.largest_weight, vectors=of.answers)
+    return posteriors_event(
+        sigma=of.noise, largest_weight=of.largest_weight, vectors=of.answers, change=of.change
+    )
 
 
 def _laplace_event(of: Amounts) -> Event:
     from privasr_k2.privacy import events
 
-    return events.repeated(events.laplace_vector(of.noise / (2.0 * of.largest_weight)), of.answers)
+    sensitivity = of.change.l1 * of.largest_weight
+    return events.repeated(events.laplace_vector(of.noise / sensitivity), of.answers)
 
 
 GNMAX = register(

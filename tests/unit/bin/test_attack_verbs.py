@@ -14,6 +14,7 @@ from privasr_k2.fileio import read_json, write_json
 from privasr_k2.pate.mechanisms import MechanismConfig, make_setting
 from privasr_k2.pate.releases import about
 from privasr_k2.pate.trainable_layers import trainable_layers
+from privasr_k2.privacy.pate.sensitivity import Change
 from privasr_k2.training.weights import load_tensors, save_tensors
 from tests.support.attack_small import speak, write_cuts, write_lang
 from tests.support.conf import section
@@ -120,7 +121,8 @@ def test_others_are_no_members(folder: Path) -> None:
 
 
 def write_shards(folder: Path, roster: dict[str, int]) -> None:
-    about = {"format": "privasr_k2 shards 1", "seed": 1, "unit": "speaker", "roster": roster}
+    about = {"format": "privasr_k2 shards 2", "seed": 1, "unit": "speaker", "roster": roster}
+    about["persons"] = dict.fromkeys(roster, 1)
     write_json(folder / "shards.json", {**about, "teachers": max(roster.values())})
 
 
@@ -204,7 +206,7 @@ def test_heads_of_a_public_model(folder: Path) -> None:
         call(f"infer_membership --in-models {folder}/heads --in-others {folder}/public", *shared)
 
 
-def labels(folder: Path, mechanism: str) -> Path:
+def labels(folder: Path, mechanism: str, units: int = 2) -> Path:
     """What a release of labels tells about itself."""
     config = MechanismConfig(
         data="x/train",
@@ -220,8 +222,9 @@ def labels(folder: Path, mechanism: str) -> Path:
         threshold=11.0,
         threshold_ratio=1.5,
     )
-    setting = make_setting(config, teachers=15, available=5, largest_weight=1.0, utterances=5)
-    who = {"vote": "utterance", "unit": "speaker", "teachers": 15}
+    pool = dict(teachers=15, available=5, largest_weight=1.0, utterances=5)
+    setting = make_setting(config, change=Change.of(units), **pool)
+    who = {"vote": "utterance", "unit": "speaker", "teachers": 15, "units_in_a_shard": units}
     told = about(setting, release=None, **who, asked=5, answered=5, utterances=(5, 5))
     write_json(folder / mechanism / "labels.json", told)
     return folder / mechanism
@@ -247,6 +250,22 @@ def test_audit_of_votes(tmp_path: Path, mechanism: str) -> None:
         lower = found["tied"]["one_answer"]["epsilon_lower"]
         assert lower["broken"] > 1
         assert lower["noise_free"] == found["tied"]["one_answer"]["largest_possible"]
+
+
+def test_a_vote_that_is_given_or_not_is_audited_as_such(tmp_path: Path) -> None:
+    place = labels(tmp_path, "gnmax", units=1)
+    call(
+        f"audit --in-labels {place} --out-audit {tmp_path}/audit.json"
+        f" --config {section('audit_pate')} --set draws=600"
+    )
+    found, told = read_json(tmp_path / "audit.json")["tied"], read_json(place / "labels.json")
+    assert found["histograms"] == [[8, 7], [7, 7]] and told["sensitivity"] == {"l1": 1, "l2": 1.0}
+    claimed = found["whole_release"]["claimed_epsilon"]
+    assert claimed == pytest.approx(told["epsilon"]["value"])
+    moved = read_json(labels(tmp_path / "moved", "gnmax") / "labels.json")
+    assert claimed < moved["epsilon"]["value"] and moved["sensitivity"]["l1"] == 2
+    lower = found["one_answer"]["epsilon_lower"]
+    assert lower["sound"] < found["one_answer"]["claimed_epsilon"] and lower["noise_free"] > 1
 
 
 def test_labels_without_a_claim_are_not_audited(tmp_path: Path) -> None:

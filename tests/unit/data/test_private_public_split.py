@@ -45,6 +45,47 @@ def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path:
     )
 
 
+def test_nobody_changes_sides_where_somebody_has_no_data(feats: Path, tmp_path: Path) -> None:
+    write_text(tmp_path / "roster", "".join(f"s{number}\n" for number in range(8)))
+    write_text(
+        tmp_path / "utt2spk",
+        "".join(f"{cut.id} {cut.supervisions[0].speaker}\n" for cut in load_cuts(feats, "train")),
+    )
+    cuts = list(load_cuts(feats, "train"))
+    for roster in ("roster", "utt2spk"):
+        given = {"public_feats": None, "roster": tmp_path / roster}
+        save_cuts(cuts, feats, "train")
+        made = split_speech(feats, tmp_path / "whole", DRAWN, **given)
+        for speaker in made["private"]:
+            left = [cut for cut in cuts if cut.supervisions[0].speaker != speaker]
+            save_cuts(left, feats, "train")
+            assert split_speech(feats, tmp_path / "fewer", DRAWN, **given) == made
+            names = ["sides.json", "roster_speaker.txt"] + ["roster_utterance.txt"] * (
+                roster == "utt2spk"
+            )
+            for name in names:
+                same = (tmp_path / folder / name for folder in ("whole", "fewer"))
+                assert len({path.read_bytes() for path in same}) == 1
+    # By who is in the data, as before, others would be dealt elsewhere.
+    alone = split_speech(feats, tmp_path / "alone", DRAWN, public_feats=None)
+    assert {name for side in alone.values() for name in side} < set(map("s{}".format, range(8)))
+
+
+def test_a_roster_is_of_all_that_the_manifests_have(feats: Path, tmp_path: Path) -> None:
+    cuts = list(load_cuts(feats, "train"))
+    save_cuts(cuts, tmp_path / "manifests", "train")
+    whole = split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
+    gone = whole["private"][0]  # whose features were left out
+    left = [cut for cut in cuts if cut.supervisions[0].speaker != gone]
+    save_cuts(left, feats, "train")
+    given = {"public_feats": None, "manifests": tmp_path / "manifests"}
+    assert split_speech(feats, tmp_path / "sides", DRAWN, **given) == whole
+    assert gone in (tmp_path / "sides" / "roster_utterance.txt").read_text()
+    write_text(tmp_path / "roster", "s0\ns1\n")
+    with pytest.raises(DataError, match="complete the roster"):
+        split_speech(feats, tmp_path / "x", DRAWN, public_feats=None, roster=tmp_path / "roster")
+
+
 def test_a_report_tells_of_private_people_how_many_they_are(feats: Path, tmp_path: Path) -> None:
     split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
     told = {

@@ -64,6 +64,28 @@ def test_another_teacher_moves_one_vote():
             assert moved in ([], [-1, 1])
 
 
+@pytest.mark.parametrize("kind", ["ctc", "las"])
+def test_a_teacher_that_abstains_is_as_if_it_was_not_there(kind):
+    x, lengths = features(40, 33, 21)
+    models = [teacher(kind, seed) for seed in (1, 2, 3, 4)]
+    some = TeacherEnsemble(models, per_token=False, abstaining=[1, 3])
+    others = TeacherEnsemble(models[::2], per_token=False)
+    assert some.num_teachers == 4 and some.votes.tolist() == [1, 0, 1, 0]
+    for ours, theirs in zip(*(made.hypothesis_votes(x, lengths, HYPS) for made in (some, others))):
+        assert ours.tolist() == theirs.tolist() and ours.sum() == 2
+    given = (made.hypothesis_posteriors(x, lengths, HYPS) for made in (some, others))
+    for ours, theirs in zip(*given):
+        assert np.allclose(ours[::2], theirs, atol=1e-6) and not ours[1::2].any()
+    counts = [made.token_votes(x, lengths).counts() for made in (some, others)]
+    assert counts[0].tolist() == counts[1].tolist() and (counts[0].sum(axis=1) == 2).all()
+    candidates = torch.tensor([[0, 1], [2, 3], [1, 4]])
+    assert (some.token_votes(x, lengths).counts(candidates).sum(axis=1) == 2).all()
+    nobody = TeacherEnsemble(models, per_token=False, abstaining=range(4))
+    found = nobody.hypothesis_votes(x, lengths, HYPS)
+    assert [row.tolist() for row in found] == [[0] * len(own) for own in HYPS]
+    assert not nobody.token_votes(x, lengths).counts().any()
+
+
 def test_equal_and_impossible_hypotheses_go_to_the_first():
     scores = np.array([[[-2.0, -2.0, -np.inf], [-np.inf, -np.inf, -np.inf]]])
     assert [row.tolist() for row in votes_of(scores, [2, 3])] == [[1, 0], [1, 0, 0]]

@@ -20,12 +20,15 @@ from privasr_k2.privacy.accounting import Epsilon, account
 from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event, posteriors_event
 from privasr_k2.privacy.pate.lnmax import lnmax_event
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms
+from privasr_k2.privacy.pate.sensitivity import Change
 from tests.support.small_pate import mechanism
 
 
-def setting(available: int = 100, weight: float = 1.0, **changes: object) -> Setting:
+def setting(
+    available: int = 100, weight: float = 1.0, change: Change = Change.MOVES, **changes: object
+) -> Setting:
     pool = dict(teachers=10, available=available, largest_weight=weight, utterances=available)
-    return make_setting(mechanism(**changes), **pool)
+    return make_setting(mechanism(**changes), change=change, **pool)
 
 
 def cost(sigma: float, answers: int, delta: float = 1e-5) -> Epsilon:
@@ -137,6 +140,7 @@ def test_bad_numbers_are_named(bad):
 
 def plan(**changes: object) -> VotePlanConfig:
     values: dict[str, object] = dict(kind="queries", mechanism="gnmax", teachers=[15], classes=500)
+    values |= dict(units_in_a_shard=2)
     values |= dict(agreement=[1.0], correct=0.95, epsilon=[8.0], delta=1e-5)
     return VotePlanConfig(**{**values, **changes})
 
@@ -144,6 +148,31 @@ def plan(**changes: object) -> VotePlanConfig:
 def test_fifteen_unanimous_teachers_give_thirteen_votes():
     [found] = plan_votes(plan())
     assert found.votes == 13 and found.epsilon.value <= 8
+
+
+def test_with_a_unit_a_teacher_there_are_twice_the_answers():
+    """mini_pate: 250 speakers, 250 teachers, epsilon 8 at 1e-5, noise 37.5 votes."""
+    pool = dict(teachers=250, available=10_000, largest_weight=1.0, utterances=1200)
+    asked = mechanism(noise=37.5)
+    found = {change: make_setting(asked, change=change, **pool) for change in Change}
+    answers = {change: setting.max_answers for change, setting in found.items()}
+    assert answers == {Change.GIVEN: 3902, Change.MOVES: 1951}
+    given, moves = found[Change.GIVEN].epsilon, found[Change.MOVES].epsilon
+    assert given.value == pytest.approx(moves.value) and given.rdp == pytest.approx(moves.rdp)
+
+
+@pytest.mark.parametrize("name", all_mechanisms())
+def test_no_mechanism_asks_for_more_noise_where_a_vote_only_comes_or_goes(name):
+    asked = dict(mechanism=name, noise=0.0, max_answers=20, delta=1e-4)
+    given, moves = (setting(change=change, **asked).noise for change in Change)
+    share = {"laplace_posteriors": 0.501}.get(name, 0.75)
+    assert given <= share * moves or (name == "confident_gnmax" and given < moves)
+
+
+def test_the_plan_takes_what_the_shards_say():
+    moves, given = plan_votes(plan()), plan_votes(plan(), {15: 1, 30: 2})
+    assert (moves[0].votes, given[0].votes, given[0].units_in_a_shard) == (13, 26, 1)
+    assert plan_votes(plan(units_in_a_shard=1)) == given
 
 
 def test_more_teachers_and_more_agreement_buy_more():

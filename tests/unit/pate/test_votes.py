@@ -21,6 +21,7 @@ from privasr_k2.pate.votes import (
     read_votes,
     write_votes,
 )
+from privasr_k2.privacy.pate.sensitivity import Change
 from privasr_k2.scoring.nbest_lists import read_nbest
 from tests.support.small_pate import SHARDS, made_votes, pool, teacher, write_lists
 
@@ -41,10 +42,13 @@ def config(**changes: object) -> VotesConfig:
     return VotesConfig(**{**values, **changes})
 
 
-def cast(corpus: tuple[Path, NbestHypotheses], *seeds: int, **changes: object) -> Votes:
+def cast(
+    corpus: tuple[Path, NbestHypotheses], *seeds: int, abstaining: tuple = (), **changes: object
+) -> Votes:
     from privasr_k2.data.manifests import load_cuts
 
-    made = TeacherEnsemble([teacher("ctc", seed) for seed in seeds], per_token=True)
+    models = [teacher("ctc", seed) for seed in seeds]
+    made = TeacherEnsemble(models, per_token=True, abstaining=abstaining)
     conf = config(**changes)
     lists = corpus[1] if conf.vote == "utterance" else None
     return cast_votes(made, lists, load_cuts(corpus[0], "pool"), SHARDS, conf, "cpu")
@@ -104,6 +108,29 @@ def test_another_teacher_moves_posteriors_by_no_more_than_is_claimed(corpus, vot
     assert largest > 0.5  # it is no bound that nothing comes near
     sums = [row.sum() * whole.step for row in rows(whole)]
     assert max(sums) <= 3 and min(sums) > 3 - 0.001
+
+
+@pytest.mark.parametrize("vote", ["utterance", "frame"])
+@pytest.mark.parametrize("of", ["votes", "posteriors"])
+def test_a_vote_that_is_given_or_not_moves_counts_by_one(corpus, vote, of):
+    whole = cast(corpus, 1, 2, 3, vote=vote, of=of)
+    largest = 0.0
+    for place in range(3):
+        other = cast(corpus, 1, 2, 3, vote=vote, of=of, abstaining=(place,))
+        assert other.teachers == 3 and other.ids == whole.ids
+        assert (other.sizes == whole.sizes).all() and (other.splits == whole.splits).all()
+        for before, after in zip(rows(whole), rows(other)):
+            moved = (before - after) * whole.step
+            assert (moved >= 0).all() and moved.sum() <= 1 and np.linalg.norm(moved) <= 1
+            largest = max(largest, moved.sum())
+    assert largest > 0.99
+
+
+def test_votes_know_their_shards(corpus, tmp_path):
+    write_votes(tmp_path / "1.safetensors", cast(corpus, 1, 2, 3))
+    found = read_votes(tmp_path)
+    assert found.units_in_a_shard == 3 and found.change is Change.MOVES
+    assert found.people == SHARDS.people and found.people.most_units == 1
 
 
 def test_queries_of_frames_stay_with_their_utterance(tmp_path):
