@@ -109,17 +109,20 @@ def _total_measures(found: Iterable[Total]) -> Iterator[Measure]:
         # Where names alone are replaced there is a total for the unit, and none for a person.
         person = total if total.level == PERSON else person
         whole = math.inf if person is None else person.epsilon.value
+        data = " and ".join(dict.fromkeys(n for of in total.data for n in of.split(" and ")))
         values: dict[str, Any] = {
             "epsilon": total.epsilon.value,
             "person_epsilon": whole,
             "delta": total.epsilon.delta,
             "unit": total.level,
             "neighbours": total.relation.value,
-            "data": " and ".join(total.data),
+            "data": data,
             "releases": total.releases,
         }
         level = "a whole person" if total.level == PERSON else f"each {total.level}"
-        item = f"all releases about the people of {' and '.join(total.data)}, for {level}"
+        if person is None:
+            level = f"names in {level}"
+        item = f"all releases about the people of {data}, for {level}"
         times[item] += 1
         if times[item] > 1:
             item += f" (other people, {times[item]})"
