@@ -38,7 +38,7 @@ from privasr_k2.privacy.ledger import SCHEME, Entry, Ledger, copies_agree, locke
 from privasr_k2.privacy.people import People, PeopleFile, digests_of, hash_of
 from privasr_k2.privacy.safekeeping import Copies, lost
 from privasr_k2.privacy.spending import Spending, shown
-from privasr_k2.privacy.totals import Spent, spent_in, totals
+from privasr_k2.privacy.totals import Spent, spent_of, totals
 from privasr_k2.randomness import NoiseStream, noise_stream
 from privasr_k2.recipe.fingerprint import HashCache
 
@@ -222,8 +222,7 @@ def _check_budget(
 ) -> None:
     if max_epsilon is None:
         return
-    before = [spent_in(ledger, entry) for entry in entered]
-    for total in totals(new, before, delta=new.spending.delta):
+    for total in totals(new, spent_of(ledger, entered), delta=new.spending.delta):
         if total.epsilon.value <= max_epsilon:
             continue
         epsilon = f"{shown(total.epsilon.value)} at delta {total.epsilon.delta:g}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from privasr_k2.errors import PrivacyError
@@ -23,7 +23,7 @@ from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.groups import for_group
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.people import PeopleFile
-from privasr_k2.privacy.spending import RANKS, Spending, is_related, shown
+from privasr_k2.privacy.spending import RANKS, Spending, is_related
 
 PERSON = "person"
 _SPLIT = 0.5  # share of delta for the releases that replace, where both relations are composed
@@ -46,35 +46,44 @@ class Total:
         relation: what is added, removed or replaced: one of that level.
         epsilon: of all of them together.
         releases: how many count at that level.
-        data: the names of their data.
-        costs: of each release at that level, what it was stated for and its event.
+        costs: of each of them at that level, what it is stated for and its event.
     """
 
     level: str
     relation: Relation
     epsilon: Epsilon
     releases: int
-    data: tuple[str, ...] = ()
-    costs: tuple[tuple[Relation, events.Event], ...] = ()
-
-    def line(self) -> str:
-        """For people."""
-        many = "1 release" if self.releases == 1 else f"{self.releases} releases"
-        of = f"each {self.level} of {', '.join(self.data)}"
-        epsilon = f"epsilon {shown(self.epsilon.value)} at delta {self.epsilon.delta:g}"
-        return f"{of}: {epsilon} ({self.relation.value}), {many} together"
+    costs: tuple[tuple[Relation, events.Event], ...] = field(default=(), compare=False, repr=False)
 
 
-def spent_in(ledger: Path, entry: Entry) -> Spent:
-    """An entry of a ledger with its people, whose digests lie beside the ledger.
+@dataclass(frozen=True)
+class LedgerTotal:
+    """The worst totals of related releases: what one person of them has lost at most.
+
+    Attributes:
+        data: names of the data, each once.
+        totals: for a person, and for the finest unit.
+        names_alone: whether only what is done to names counts: the totals are for a person's names.
+    """
+
+    data: tuple[str, ...]
+    totals: tuple[Total, ...]
+    names_alone: bool
+
+
+def spent_of(ledger: Path, entries: Iterable[Entry]) -> list[Spent]:
+    """Releases with the people behind them, whose digests lie beside the ledger.
 
     Raises:
-        PrivacyError: the file of digests is missing or of others.
+        PrivacyError: digests that an entry names are missing or damaged.
     """
-    people = None
-    if entry.people is not None:
-        people = PeopleFile(ledger, entry.release).read(entry.people)
-    return Spent(entry.spending, people)
+    return [
+        Spent(
+            entry.spending,
+            None if entry.people is None else PeopleFile(ledger, entry.release).read(entry.people),
+        )
+        for entry in entries
+    ]
 
 
 def are_related(one: Spent, other: Spent) -> bool:
@@ -92,117 +101,120 @@ def totals(new: Spent, before: Sequence[Spent], *, delta: float) -> list[Total]:
         before: all others of the ledger; those about other people do not count.
         delta: of every total.
     """
-    everything = [*before, new]
-    return _worst(
-        [[everything[n].spending for n in sorted(group)] for group in _groups(new, before)], delta
-    )
+    spent = [*before, new]
+    groups = _largest(_groups(spent, len(before)))
+    return _worst([_levels([spent[n].spending for n in sorted(group)]) for group in groups], delta)
 
 
-def ledger_totals(entered: Sequence[Spent], *, delta: float | None = None) -> list[Total]:
-    """The largest totals of each group of related releases of a ledger, as of :func:`totals`.
+def ledger_totals(spent: Sequence[Spent], delta: float | None = None) -> list[LedgerTotal]:
+    """The worst totals of each group of related releases of a whole ledger.
 
-    Releases that hide names alone have their own totals behind the others, for their unit.
+    Releases that hide names alone have totals of their own, after those of the same people.
 
     Args:
-        entered: all releases.
-        delta: of every total; ``None``: the smallest of the group's.
+        spent: all releases (:func:`spent_of`).
+        delta: of every total; ``None``: the smallest of its group's releases.
+
+    >>> from privasr_k2.privacy.events import pure
+    >>> counts = Spending("mini/train", "counts", "user", 48, Relation.ADD_OR_REMOVE_ONE,
+    ...     pure(1.0), "all units in every round", 1e-5, ())
+    >>> [total] = ledger_totals([Spent(counts, frozenset("ab")), Spent(counts, frozenset("bc"))])
+    >>> [(level.level, round(level.epsilon.value, 4)) for level in total.totals]
+    [('person', 2.0), ('user', 2.0)]
     """
     found = []
-    for related in _related(entered):
-        for names in (False, True):
-            own = [n for n in related if entered[n].spending.hides_names_alone == names]
-            if not own:
+    for related in _components(spent):
+        for names_alone in (False, True):
+            news = [n for n in related if spent[n].spending.hides_names_alone is names_alone]
+            if not news:
                 continue
-            of_group = min(entered[n].spending.delta for n in related) if delta is None else delta
-            groups = _largest(
-                frozenset(related[place] for place in group)
-                for n in own
-                for group in _groups_of(n, related, entered)
-            )
-            worst = _worst([[entered[n].spending for n in sorted(group)] for group in groups],
-                           of_group)  # fmt: skip
-            found += [total for total in worst if not names or total.level != PERSON]
+            groups = _largest({group for n in news for group in _groups(spent, n)})
+            counted = sorted(set().union(*groups))
+            at = min(spent[n].spending.delta for n in counted) if delta is None else delta
+            levels = [
+                _levels([spent[n].spending for n in sorted(group)], finest)
+                for group in groups
+                for finest in _finest_units([spent[n].spending for n in group])
+            ]
+            data = tuple(dict.fromkeys(spent[n].spending.data for n in counted))
+            found.append(LedgerTotal(data, tuple(_worst(levels, at)), names_alone))
     return found
 
 
-def recomputed(total: Total) -> float:
-    """Epsilon of a total, from the costs of its releases anew."""
-    return _composed(total.costs, total.epsilon.delta)[1].value
+def recomputed(costs: Sequence[tuple[Relation, events.Event]], delta: float) -> float:
+    """Epsilon of a :class:`Total` from its costs."""
+    return _composed(costs, delta)[1].value
 
 
-def _groups_of(n: int, related: Sequence[int], entered: Sequence[Spent]) -> list[frozenset[int]]:
-    """As :func:`_groups` for release ``n`` and all others, in places of ``related``."""
-    places = [place for place, other in enumerate(related) if other != n]
-    back = [*places, related.index(n)]
-    before = [entered[related[place]] for place in places]
-    return [frozenset(back[m] for m in group) for group in _groups(entered[n], before)]
+def _components(spent: Sequence[Spent]) -> list[list[int]]:
+    """Releases that are related to each other, be it through others."""
+    left, found = set(range(len(spent))), []
+    while left:
+        group, todo = set[int](), [min(left)]
+        while todo:
+            one = todo.pop()
+            left.discard(one)
+            group.add(one)
+            todo += [n for n in left if n not in todo and are_related(spent[n], spent[one])]
+        found.append(sorted(group))
+    return found
 
 
-def _related(entered: Sequence[Spent]) -> list[list[int]]:
-    """Numbers of the releases, those that are related over any others in one list."""
-    groups: list[list[int]] = []
-    for n, spent in enumerate(entered):
-        near = [group for group in groups if any(are_related(spent, entered[m]) for m in group)]
-        groups = [group for group in groups if group not in near]
-        groups.append(sorted([n, *(m for group in near for m in group)]))
-    return sorted(groups)
+_Levels = list[tuple[str, list[tuple[Relation, events.Event]]]]
 
 
-def _largest(groups: Iterable[frozenset[int]]) -> list[frozenset[int]]:
-    """Those that are not within another one, each once."""
-    all_groups = dict.fromkeys(groups)
-    return [key for key in all_groups if not any(key < other for other in all_groups)]
-
-
-def _worst(groups: Iterable[Sequence[Spending]], delta: float) -> list[Total]:
+def _worst(groups: Sequence[_Levels], delta: float) -> list[Total]:
+    """The largest total for a person, and that for a finest unit."""
     best: dict[bool, Total] = {}
-    for group in groups:
-        for level, costs in _levels(group):
-            relation, epsilon = _composed(costs, delta)
-            known = best.get(level == PERSON)
-            if known is None or epsilon.value > known.epsilon.value:
-                data = tuple(dict.fromkeys(spending.data for spending in group))
-                best[level == PERSON] = Total(
-                    level, relation, epsilon, len(costs), data, tuple(costs)
-                )
+    for level, costs in (pair for levels in groups for pair in levels):
+        total = Total(level, *_composed(costs, delta), len(costs), tuple(costs))
+        known = best.get(level == PERSON)
+        if known is None or total.epsilon.value > known.epsilon.value:
+            best[level == PERSON] = total
     return [best[key] for key in sorted(best, reverse=True)]
 
 
-def _groups(new: Spent, before: Sequence[Spent]) -> list[frozenset[int]]:
-    """The releases that some person of ``new`` is in, by their places; ``new`` is the last one.
-
-    A group within another one is left out.
-    """
-    related = [n for n, spent in enumerate(before) if are_related(spent, new)]
-    if not new.spending.hides_names_alone:
-        related = [n for n in related if not before[n].spending.hides_names_alone]
-    if new.people is None:
-        return [frozenset([*related, len(before)])]
-    return _largest(
-        frozenset([
-            *(n for n in related if (of := before[n].people) is None or person in of),
-            len(before),
-        ])
-        for person in new.people or [""]
-    )  # fmt: skip
-
-
-def _levels(group: Sequence[Spending]) -> list[tuple[str, list[tuple[Relation, events.Event]]]]:
-    rank = min(RANKS[spending.unit] for spending in group)
-    finest = dict.fromkeys(s.unit for s in reversed(group) if RANKS[s.unit] == rank)
-    of_person = [(spending.relation, spending.for_person) for spending in group]
-    of_units = [
-        (
-            unit,
-            [
-                (s.relation, _inside(s, unit))
-                for s in group
-                if s.unit == unit or RANKS[s.unit] > rank
-            ],
-        )
-        for unit in finest  # no parts of each other
+def _groups(spent: Sequence[Spent], number: int) -> set[frozenset[int]]:
+    """The releases that some person of release ``number`` is in, each with that one."""
+    new = spent[number]
+    related = [
+        n
+        for n, other in enumerate(spent)
+        if n != number
+        and are_related(other, new)
+        and (new.spending.hides_names_alone or not other.spending.hides_names_alone)
     ]
-    return [(PERSON, of_person), *of_units]
+    if new.people is None:
+        return {frozenset((*related, number))}
+    with_all = [n for n in (*related, number) if spent[n].people is None or n == number]
+    of_person: dict[str, list[int]] = {person: list(with_all) for person in new.people}
+    for n in related:
+        for person in new.people & (spent[n].people or frozenset()):
+            of_person[person].append(n)
+    return {frozenset(group) for group in of_person.values()} or {frozenset(with_all)}
+
+
+def _largest(groups: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Without groups that lie within another, in a fixed order."""
+    kept = set(groups)
+    return sorted((g for g in kept if not any(g < other for other in kept)), key=sorted)
+
+
+def _finest_units(group: Sequence[Spending]) -> list[str]:
+    """The units of the lowest rank: they are not parts of each other."""
+    rank = min(RANKS[spending.unit] for spending in group)
+    return list(dict.fromkeys(s.unit for s in group if RANKS[s.unit] == rank))
+
+
+def _levels(group: Sequence[Spending], finest: str = "") -> _Levels:
+    finest = finest or min(reversed(group), key=lambda spending: RANKS[spending.unit]).unit
+    of_unit = [
+        (spending.relation, _inside(spending, finest))
+        for spending in group
+        if spending.unit == finest or RANKS[spending.unit] > RANKS[finest]
+    ]
+    of_person = [(spending.relation, spending.for_person) for spending in group]
+    return [(PERSON, of_person), (finest, of_unit)]
 
 
 def _inside(spending: Spending, unit: str) -> events.Event:

@@ -13,7 +13,14 @@ from privasr_k2.fileio import read_json
 from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.spending import Guarantee, guarantees, guarantees_for, is_related
-from privasr_k2.privacy.totals import PERSON, Spent, Total, are_related, ledger_totals, spent_in
+from privasr_k2.privacy.totals import (
+    PERSON,
+    LedgerTotal,
+    Spent,
+    are_related,
+    ledger_totals,
+    spent_of,
+)
 from privasr_k2.report.measures import Context, Measure, Reading
 
 
@@ -85,7 +92,7 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
             way_out = "name its ledger: --ledger FILE"
             raise PrivacyError(ledger, f"release {lost[0].release}", "a ledger without it", way_out)
         data = {spending.data for spending in spent}
-        everything = [spent_in(ledger.resolve(), entry) for entry in book]
+        everything = spent_of(ledger.resolve(), book)
         shown_here = [of for of, entry in zip(everything, book) if entry.release in own]
         together = [of for of in everything if any(are_related(of, one) for one in shown_here)]
         concerned = [
@@ -101,33 +108,33 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
     ]
 
 
-def _total_measures(found: Iterable[Total]) -> Iterator[Measure]:
-    """Totals of related releases: a person's, then that of the finest unit."""
-    person: Total | None = None
+def _total_measures(found: Iterable[LedgerTotal]) -> Iterator[Measure]:
+    """For a person, and for the finest unit: what whoever is in most of it has lost."""
     times: Counter[str] = Counter()
-    for total in found:
-        # Where names alone are replaced there is a total for the unit, and none for a person.
-        person = total if total.level == PERSON else person
-        whole = math.inf if person is None else person.epsilon.value
-        data = " and ".join(dict.fromkeys(n for of in total.data for n in of.split(" and ")))
-        values: dict[str, Any] = {
-            "epsilon": total.epsilon.value,
-            "person_epsilon": whole,
-            "delta": total.epsilon.delta,
-            "unit": total.level,
-            "neighbours": total.relation.value,
-            "data": data,
-            "releases": total.releases,
-        }
-        level = "a whole person" if total.level == PERSON else f"each {total.level}"
-        if person is None:
-            level = f"names in {level}"
-        item = f"all releases about the people of {data}, for {level}"
-        times[item] += 1
-        if times[item] > 1:
-            item += f" (other people, {times[item]})"
-        yield from (Measure(metric, value, item=item) for metric, value in values.items())
-        person = person if total.level == PERSON else None
+    for related in found:
+        data = " and ".join(dict.fromkeys(n for of in related.data for n in of.split(" and ")))
+        whole = next(total.epsilon.value for total in related.totals if total.level == PERSON)
+        for total in related.totals:
+            level, unit = f"each {total.level}", total.level
+            if total.level == PERSON:
+                level = "a whole person"
+            if related.names_alone:
+                level, unit = f"the names of {level}", f"names of a {unit}"
+            item = f"all releases about the people of {data}, for {level}"
+            times[item] += 1
+            if times[item] > 1:
+                item += f" (other people, {times[item]})"
+            values: dict[str, Any] = {
+                "epsilon": total.epsilon.value,
+                "person_epsilon": math.inf if related.names_alone else whole,
+                "names_epsilon": whole if related.names_alone else None,
+                "delta": total.epsilon.delta,
+                "unit": unit,
+                "neighbours": total.relation.value,
+                "data": data,
+                "releases": total.releases,
+            }
+            yield from (Measure(metric, value, item=item) for metric, value in values.items())
 
 
 def _covered(found: Guarantee) -> str:

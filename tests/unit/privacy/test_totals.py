@@ -134,30 +134,32 @@ def test_of_a_whole_ledger() -> None:
         spent("mention", "a", person_units=1, **names),
         spent("utterance", "xy", data="ami/train", person_units=4),
     ]
-    person, unit, of_names, ami, _ = found = ledger_totals(book)
-    levels = [PERSON, "device", "mention", PERSON, "utterance"]
-    assert [total.level for total in found] == levels  # names have none for a person
-    assert [total.data for total in found] == [("mini/test",)] * 3 + [("ami/train",)] * 2
+    mini, of_names, ami = ledger_totals(book)
+    assert [found.data for found in (mini, of_names, ami)] == [("mini/test",)] * 2 + [
+        ("ami/train",)
+    ]
+    assert [found.names_alone for found in (mini, of_names, ami)] == [False, True, False]
     # b, and c, are in two releases; nobody is in three.
-    assert (person.releases, unit.releases) == (2, 2)
+    person, unit = mini.totals
+    assert (person.level, person.releases, unit.level) == (PERSON, 2, "device")
     assert person.epsilon.value == pytest.approx(epsilon(NOISE, for_group(NOISE, 2)))
     assert unit.epsilon.value == pytest.approx(epsilon(NOISE, for_group(NOISE, 2)))
-    assert of_names.releases == 2 and ami.epsilon.value == pytest.approx(
-        epsilon(for_group(NOISE, 4))
-    )
+    assert of_names.totals[1].level == "mention"
+    assert ami.totals[0].epsilon.value == pytest.approx(epsilon(for_group(NOISE, 4)))
 
 
 def test_of_a_ledger_is_what_a_limit_is_held_against() -> None:
     book = [spent("user", "ab"), spent("meeting", None, person_units=2), spent("user", "b")]
-    assert {t.level: t.epsilon for t in ledger_totals(book, delta=DELTA)} == {
+    [found] = ledger_totals(book, delta=DELTA)
+    assert {t.level: t.epsilon for t in found.totals} == {
         level: total.epsilon for level, total in by_level(book[2], *book[:2]).items()
     }
 
 
 def test_units_of_one_rank_have_totals_of_their_own() -> None:
     book = [spent("call", event=events.gaussian(1.0)), spent("device"), spent("user")]
-    _, found = ledger_totals(book)
-    assert found.level == "call"
+    [found] = ledger_totals(book)
+    assert found.totals[1].level == "call"
     inside = epsilon(events.gaussian(1.0), for_group(NOISE, 2))
-    assert found.epsilon.value == pytest.approx(inside)
+    assert found.totals[1].epsilon.value == pytest.approx(inside)
     assert ledger_totals([]) == []

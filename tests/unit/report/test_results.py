@@ -302,8 +302,10 @@ def test_totals_of_names_and_of_other_people_stand_apart(tmp_path: Path) -> None
     told = ledger_measures(tmp_path / "ledger.json", entries)
     epsilons, of_person = _ledger(told, "epsilon"), _ledger(told, "person_epsilon")
     totals = [item for item in epsilons if item.startswith("all releases")]
-    [anna, _, of_names, bob, _] = totals
+    [anna, _, of_person_names, of_names, bob, _] = totals
     assert epsilons[anna] == _epsilon(events.gaussian(2.0)) == of_person[anna]
     assert epsilons[bob] == _epsilon(events.gaussian(4.0)) and bob.startswith(anna)
-    assert of_names.endswith("names in each mention") and of_person[of_names] == math.inf
+    assert of_person_names.endswith("the names of a whole person")
+    assert _ledger(told, "unit")[of_person_names] == "names of a person"
+    assert of_names.endswith("the names of each mention") and of_person[of_names] == math.inf
     assert math.isfinite(epsilons[of_names])
