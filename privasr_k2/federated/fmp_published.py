@@ -155,23 +155,24 @@ def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
     ``words`` bounds a unit in a running sum, by weight and by number of different words.
     """
     moved = float(largest_move(config.words, config.words, config.prior_words))
+    unit = config.unit
     return Spending(
         data=config.data,
         released=f"unigrams of {config.rounds} rounds by eq. 8 and 9 of liu2020, called epsilon"
         f" {config.epsilon:g}",
-        unit=config.unit,
+        unit=unit,
         units=unit_numbers(spoken, config.unit)[1],
         relation=Relation.ADD_OR_REMOVE_ONE,
         event=events.unprotected(),  # nothing is clipped
         sampling="all units in every round",
         delta=config.delta,
         does_not_cover=(
-            f"a {config.unit} of more than {config.words:g} words: nothing is clipped",
+            f"a {unit} of more than {config.words:g} words: nothing is clipped",
             "when utterances came, and how many",
             "the personal marginal on the device, what is rescored with it, and whoever sees that",
         ),
         only_for=OnlyFor(
-            f"each {config.unit} of at most {config.words:g} words",
+            f"each {unit} of at most {config.words:g} words",
             published_event(config.epsilon, moved, config.rounds),
         ),
     )
