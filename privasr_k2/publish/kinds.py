@@ -28,7 +28,7 @@ class Kind:
         """Whether a published folder of this kind may hold the file.
 
         >>> labels = Kind("labels", ("labels.jsonl",), ("sub/*.txt",))
-        >>> [labels.allows(name) for name in ("labels.jsonl", "sub/PER.txt", "PER.txt", "x/y/z.txt")]
+        >>> [labels.allows(name) for name in ("labels.jsonl", "sub/PER.txt", "PER.txt", "x/y.txt")]
         [True, True, False, False]
         """
         path = PurePosixPath(name)
