@@ -30,6 +30,8 @@ class Options(AmOptions):
         (0.1, 0.5, 1.0, 2.0), "epsilons, one release each; '': none")
     privacy_unit: Annotated[tuple[Literal["utterance", "user"], ...], MinLen(1)] = option(
         ("utterance", "user"), "what releases protect; the last one is audited")
+    as_published: bool = option(
+        True, "release by eq. 8-9, too: that bounds nothing, and no limit allows it")
     background: Path | None = path_option("text of the unigrams u (default: that of the LM)")
     nnlm_text: Path | None = path_option("text of the neural LM, a normalized sentence a line")
     lm_epochs: Count | None = option(None, "passes over it (default: section lm_transformer)")
@@ -87,10 +89,12 @@ def stages(r: Recipe, o: Options) -> None:
                    release=file, not_private=exact, headline=unit == o.privacy_unit[-1],
                    protects=f"each {unit} of {r.people}/test, in the global marginal",
                    epsilon=epsilon, unit=unit)
-        name = f"eps_published_{epsilon:g}"
-        file = m.release(name, "fmp_published", epsilon=epsilon)
-        system(name, f"eq. 8-9 as published, called epsilon {epsilon:g}", "release", narrow,
-               release=file, not_private=exact, epsilon=epsilon, unit="utterance", published=True)
+        if o.as_published:
+            name = f"eps_published_{epsilon:g}"
+            file = m.release(name, "fmp_published", epsilon=epsilon)
+            system(name, f"eq. 8-9 as published, called epsilon {epsilon:g}", "release", narrow,
+                   release=file, not_private=exact, epsilon=epsilon, unit="utterance",
+                   published=True)
     m.run()                             # 14-15: the adapted LM is privasr_k2.federated.adapted_lm
     if o.epsilons:
         m.audit(o.privacy_unit[-1])                                     # 16

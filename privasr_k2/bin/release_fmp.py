@@ -11,8 +11,8 @@ says what a client is, and who stands behind every unit. rescore_fmp --in-releas
 A run that was killed continues with the same noise and spends no more.
 
 --in-public-background and section fmp_published give eq. 8 and 9 of liu2020 as published, for
-comparison. They do not clip. privacy.json then holds the guarantee for units of at most ``words``
-words; its epsilon is far above the published one.
+comparison. They do not clip: epsilon is infinite, and no --max-epsilon allows it. privacy.json then
+says what holds for units of at most ``words`` words, which is far above the published epsilon.
 """
 
 from __future__ import annotations

@@ -41,21 +41,21 @@ _ROLES = ("train", "adapt", "dev", "test")
 
 def main() -> None:
     """Parse, split, write."""
-    parser = cli.parser(__doc__)
-    cli.add_flags(
-        parser,
-        in_manifests="[DIR] text: cuts, tagged; speech: before features, whose train is the roster",
-        in_feats="[DIR] speech: features of the corpus",
+    args = cli.arguments(
+        __doc__,
+        in_manifests="[DIR] text: cuts, tagged; speech: whose train is the roster",
         in_text="[FILE...] text: more of train, tagged",
         in_spoken="[DIR] text: cuts with speech, where --in-manifests is text",
-        in_public_roster="[FILE] speech: all of train in its place, also who has no data",
+        in_feats="[DIR] speech: features of the corpus",
+        in_public_roster="[FILE] speech: all of train, also who has no data",
         in_public_train="[DIR] speech: features of another corpus, public",
         out_dir="DIR the parts, or the sides",
     )
-    args = cli.parse(parser)
-    speech, text = args.in_public_roster or args.in_public_train, args.in_text or args.in_spoken
-    if text if args.in_feats else speech or not args.in_manifests:
-        expected = "--in-feats and what is of speech, or --in-manifests and what is of text"
+    if args.in_feats is None and args.in_manifests is None:
+        raise ConfigError("the command line", "--in-manifests or --in-feats", "neither", "give one")
+    of_speech = args.in_public_train or args.in_public_roster
+    if (args.in_text or args.in_spoken) if args.in_feats else of_speech:
+        expected = "--in-text, --in-spoken without --in-feats, --in-public-* with it"
         raise ConfigError("the command line", expected, "one with the other", "see --help")
     (_split_speech if args.in_feats else _split_text)(args)
 

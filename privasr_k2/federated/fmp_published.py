@@ -185,7 +185,7 @@ def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
             "the personal marginal on the device, what is rescored with it, and whoever sees that",
         ),
         only_for=OnlyFor(
-            f"each {config.unit} of at most {config.words:g} words",
+            f"each {unit} of at most {config.words:g} words",
             published_event(config.epsilon, moved, config.rounds),
         ),
     )

@@ -353,8 +353,9 @@ def _together(group: Sequence[Spending], delta: float | None, others: tuple[str,
     delta = checks.delta(min(s.delta for s in group) if delta is None else delta, units=units)
     sizes = [1 if s.unit in WHOLE else s.person_units for s in group]
     of_person = events.composed(*(s.for_person for s in group))
-    some = _once(s.only_for.units for s in group if s.only_for is not None)
-    of_some = events.composed(*(s.only_for.event if s.only_for else s.event for s in group))
+    partly = [s.only_for if s.covers == first.covers else None for s in group]
+    some = _once(part.units for part in partly if part)
+    of_some = events.composed(*(p.event if p else s.event for s, p in zip(group, partly)))
     has_some = some and not events.is_unprotected(of_some)
     return Guarantee(
         data=first.data,

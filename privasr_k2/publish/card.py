@@ -104,7 +104,12 @@ def render(document: Mapping[str, Any]) -> str:
 
 
 def bounds_of(audit: Any, name: str = "") -> Iterator[dict[str, Any]]:
-    """The judged bounds within an audit's values, with their place."""
+    """The judged bounds within an audit's values, with their place.
+
+    >>> marks = {"claimed_epsilon": 2.0, "epsilon_lower": {"sound": 0.1}, "verdict": "stands"}
+    >>> [bound["attack"] for bound in bounds_of({"tied": {"whole_release": marks}, "noise": 40.0})]
+    ['tied, whole release']
+    """
     if not isinstance(audit, dict):
         return
     if "verdict" in audit and "claimed_epsilon" in audit:

@@ -73,7 +73,11 @@ def read_published(folder: Path) -> dict[str, Any]:
 
 
 def sealed(body: Mapping[str, Any]) -> str:
-    """The text of ``published.json``, with a digest of all else in it."""
+    """The text of ``published.json``, with a digest of all else in it.
+
+    >>> sealed({"kind": "labels"}) == sealed({"kind": "labels"}) != sealed({"kind": "marginals"})
+    True
+    """
     plain = json.dumps(body, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(plain.encode()).hexdigest()
     return json.dumps({**body, "digest": digest}, indent=2, ensure_ascii=False) + "\n"

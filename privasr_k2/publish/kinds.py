@@ -25,7 +25,12 @@ class Kind:
     verb: str = ""
 
     def allows(self, name: str) -> bool:
-        """Whether a published folder of this kind may hold the file."""
+        """Whether a published folder of this kind may hold the file.
+
+        >>> labels = Kind("labels", ("labels.jsonl",), ("sub/*.txt",))
+        >>> [labels.allows(name) for name in ("labels.jsonl", "sub/PER.txt", "PER.txt", "x/y.txt")]
+        [True, True, False, False]
+        """
         path = PurePosixPath(name)
         return any(
             path.match(pattern) and len(path.parts) == len(PurePosixPath(pattern).parts)

@@ -128,7 +128,7 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     yield Cell(text_of(metric, rate.value) + ends, rate.value)
     yield Cell(text_of(metric, not_private), not_private)
     closed = gap_closed(public, rate.value, not_private)
-    yield Cell(NOTHING if closed is None else f"{100 * closed:.0f}", closed)
+    yield Cell(NOTHING if closed is None else f"{round(100 * closed)}", closed)
     p_holm = None if test is None else test.p_holm
     yield Cell(p_text(p_holm), p_holm)
     yield Cell(f"{where}, {_RATES[metric]}" if rate.kind else row.corpus, where)
@@ -137,7 +137,7 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
 def _of_person(index: Index, row: Row) -> str:
     """What a person's epsilon counts, where a person is more than a unit, or only names count."""
     names = index.find(row.system, "names_epsilon", "")
-    if names is not None and isinstance(names.value, float):
+    if names is not None and isinstance(names.value, float) and math.isfinite(names.value):
         return f" (all names of one: {text_of('epsilon', names.value)})"
     if row.unit in WHOLE or row.person_units is None:
         return ""
@@ -156,9 +156,8 @@ def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
 
 
 def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]:
-    """Error rate against epsilon, a panel a corpus and part, a line a method with a guarantee."""
+    """Error rate against epsilon, a panel a corpus, part and unit, a line a private method."""
     plots: dict[tuple[str, str], Plot] = {}
-    shown: dict[tuple[str, str], list[Row]] = {}
     for index, _ in indices:
         for rows in index.of_system.values():
             row = rows[0]
@@ -169,15 +168,14 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
                     continue
                 if not isinstance(y.value, float):
                     continue
-                name = f"{row.corpus}{', ' if y.part else ''}{y.part}"
-                plot = plots.setdefault((name, y.metric), Plot(name, EPSILON, _RATES[y.metric]))
-                shown.setdefault((plot.title, y.metric), []).append(row)
+                name = ", ".join(filter(None, (row.corpus, y.part, f"each {row.unit}")))
+                axes = with_units(EPSILON, [row]), _RATES[y.metric]
+                plot = plots.setdefault((name, y.metric), Plot(name, *axes))
                 facts = (str(row.facts.get(name) or "") for name in ("model", "mechanism"))
-                line = " ".join(filter(None, (row.method, *facts, f"each {row.unit}")))
+                line = " ".join(filter(None, (row.method, *facts)))
                 plot.lines.setdefault(line, []).append(Point(row.epsilon, y.value, y.low, y.high))
                 add_levels(plot, index, row, y)
-    for key, plot in plots.items():
-        plot.xlabel = with_units(plot.xlabel, shown[key])
+    for plot in plots.values():
         for points in plot.lines.values():
             points.sort()
     return [plot for plot in plots.values() if plot.num_points > 1]

@@ -34,6 +34,10 @@ def test_three_steps_and_a_guarantee_for_each_part(copied: Path) -> None:
     ledger = Ledger(copied / "privacy/ledger.json")
     spent = {(entry.spending.data, entry.spending.unit) for entry in ledger.entries()}
     assert spent == set(PROTECTED.values())
+    results = (copied / EXP / "RESULTS.md").read_text()
+    units = list(dict.fromkeys(unit for _, unit in PROTECTED.values()))
+    assert f"## What is guaranteed for each {' or '.join(units)}\n" in results
+    assert "| epsilon, person |" in results
     # Every word was released, or is on a public list.
     released = gzip.decompress((copied / EXP / "sanitized_text/text.txt.gz").read_bytes()).decode()
     lists = [*(copied / "data/manifests/public_lists").glob("*.txt")]

@@ -41,6 +41,10 @@ def test_from_n_best_lists_to_results(copied: Path) -> None:
     assert systems["eps_user_1"].not_private == "eps_none" and systems["eps_user_1"].headline
     assert systems["eps_user_1"].protects == "each user of mini/test, in the global marginal"
     assert not systems["eps_published_1"].protects
+    published = [row for row in rows if row["system"] == "eps_published_1"]
+    assert {(row["epsilon"], row["person_epsilon"]) for row in published} == {("inf", "inf")}
+    some = {row["metric"]: row["value"] for row in published}
+    assert some["only_for_epsilon"] > some["paper_epsilon"] == pytest.approx(7.1 * 2)
 
     entries = Ledger(copied / "privacy/ledger.json").entries()
     units = sorted(entry.spending.unit for entry in entries)
@@ -73,3 +77,6 @@ def test_without_speech_and_without_releases(tmp_path: Path) -> None:
     none = "mini fmp --epsilons '' --dry-run true --decode false"
     text = recipe(none, "--work-dir", tmp_path)
     assert "release" not in text and "audit" not in text
+    clipped = f"{TINY} --dry-run true --decode false --as-published false"
+    text = recipe(clipped, "--work-dir", tmp_path)
+    assert "eps_user" in text and "eps_published" not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ from privasr_k2.fileio import read_json
 from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.spending import Guarantee, guarantees, guarantees_for, is_related
-from privasr_k2.privacy.totals import PERSON, LedgerTotal, Spent, ledger_totals, spent_of
+from privasr_k2.privacy.totals import (
+    PERSON,
+    LedgerTotal,
+    Spent,
+    are_related,
+    ledger_totals,
+    spent_of,
+)
 from privasr_k2.report.measures import Context, Measure, Reading
 
 
@@ -84,45 +92,49 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
             way_out = "name its ledger: --ledger FILE"
             raise PrivacyError(ledger, f"release {lost[0].release}", "a ledger without it", way_out)
         data = {spending.data for spending in spent}
-        together = spent_of(ledger.resolve(), book)
+        everything = spent_of(ledger.resolve(), book)
+        shown_here = [of for of, entry in zip(everything, book) if entry.release in own]
+        together = [of for of in everything if any(are_related(of, one) for one in shown_here)]
         concerned = [
             of.spending
-            for of in together
+            for of in everything
             if any(is_related(of.spending.data, name) for name in data)
         ]
         rows += [("in the ledger", promised) for promised in guarantees_for(data, concerned)]
-    found = [
-        total
-        for total in ledger_totals(together)
-        if {spending.data for spending in spent} & set(total.data)
-    ]
     named = ((promised, f"{_covered(promised)}: all {which}") for which, promised in rows)
     return [
-        *(measure for total in found for measure in _total_measures(total)),
+        *_total_measures(ledger_totals(together)),
         *(measure for pair in named for measure in guarantee_measures(*pair)),
     ]
 
 
-def _total_measures(found: LedgerTotal) -> Iterator[Measure]:
-    """For a person, and for the finest unit: whoever is in most of it."""
-    of_level = {total.level == PERSON: total for total in found.totals}
-    whole = of_level[True].epsilon.value
-    for total in found.totals:
-        level = "all names of a person" if found.names_alone else "a whole person"
-        if total.level != PERSON:
-            level = f"each {total.level}"
-        values: dict[str, Any] = {
-            "epsilon": total.epsilon.value,
-            "person_epsilon": math.inf if found.names_alone else whole,
-            "names_epsilon": whole if found.names_alone else None,
-            "delta": total.epsilon.delta,
-            "unit": total.level,
-            "neighbours": total.relation.value,
-            "data": " and ".join(found.data),
-            "releases": total.releases,
-        }
-        item = f"all releases about the people of {' and '.join(found.data)}, for {level}"
-        yield from (Measure(metric, value, item=item) for metric, value in values.items())
+def _total_measures(found: Iterable[LedgerTotal]) -> Iterator[Measure]:
+    """For a person, and for the finest unit: what whoever is in most of it has lost."""
+    times: Counter[str] = Counter()
+    for related in found:
+        data = " and ".join(dict.fromkeys(n for of in related.data for n in of.split(" and ")))
+        whole = next(total.epsilon.value for total in related.totals if total.level == PERSON)
+        for total in related.totals:
+            level, unit = f"each {total.level}", total.level
+            if total.level == PERSON:
+                level = "a whole person"
+            if related.names_alone:
+                level, unit = f"the names of {level}", f"names of a {unit}"
+            item = f"all releases about the people of {data}, for {level}"
+            times[item] += 1
+            if times[item] > 1:
+                item += f" (other people, {times[item]})"
+            values: dict[str, Any] = {
+                "epsilon": total.epsilon.value,
+                "person_epsilon": math.inf if related.names_alone else whole,
+                "names_epsilon": whole if related.names_alone else None,
+                "delta": total.epsilon.delta,
+                "unit": unit,
+                "neighbours": total.relation.value,
+                "data": data,
+                "releases": total.releases,
+            }
+            yield from (Measure(metric, value, item=item) for metric, value in values.items())
 
 
 def _covered(found: Guarantee) -> str:

@@ -104,7 +104,7 @@ def test_speech_gets_sides(tmp_path: Path) -> None:
     other = corpus(tmp_path, "other", ["o1"])
     given = ("--in-feats", feats, "--in-public-train", other, "--out-dir", tmp_path / "sides")
     config = ("--config", section("split_speech"), "--set", "pool_share=0.2")
-    with refused("--in-text and --in-spoken with --in-manifests"):
+    with refused("--in-text, --in-spoken without --in-feats"):
         call("split_corpus", *given, *config, "--in-spoken", feats)
     call("split_corpus", *given, *config)
     told = read_json(tmp_path / "sides/sides.json")

@@ -37,6 +37,7 @@ def test_a_person_of_several_devices():
     found = plan(request(**asked, client_fraction=0.01, rounds=1000, noise=1.5))
     assert (shown(found.epsilon.value), shown(found.person.value)) == ("0.918", "4.36")
     assert found.to_json()["person_epsilon"] == found.person.value
+    asked["relation"] = "replace one"
     fixed = plan(request(**asked, cohort=100, rounds=10, noise=5.0))
     assert math.isinf(fixed.person.value) and fixed.to_json()["person_epsilon"] is None
     assert "person_epsilon" not in plan(request(rounds=1, noise=1.0)).to_json()

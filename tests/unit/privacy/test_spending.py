@@ -166,7 +166,10 @@ def test_what_holds_for_small_units_alone_is_no_guarantee():
     assert twice.only_for_epsilon == account(together, AOR, 1e-5)
     [bare] = guarantees([UNCLIPPED, spending(unit="utterance", event=events.unprotected())])
     assert bare.only_for_epsilon is None
-    assert math.isinf(guarantees([COUNTS, UNCLIPPED])[0].epsilon.value)  # each user, too
+    of_user, of_utterance = guarantees([COUNTS, UNCLIPPED])
+    assert math.isinf(of_user.epsilon.value)
+    assert not of_user.only_for and of_user.only_for_epsilon is None  # they are no users
+    assert of_utterance.only_for == found.only_for
     with pytest.raises(PrivacyError, match="only_for"):
         spending(only_for=SHORT)
 

@@ -24,7 +24,7 @@ from privasr_k2.recipe.systems import System, write_systems
 from privasr_k2.report.beside import END, START, beside_papers, with_block
 from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import p_text
-from privasr_k2.report.page import headline, page
+from privasr_k2.report.page import headline, headline_plots, page
 from privasr_k2.report.results import collect, read_rows
 from privasr_k2.report.tables import Index
 from tests.support.conf import section
@@ -139,6 +139,22 @@ def test_a_release_that_was_not_measured_has_its_row(tmp_path: Path) -> None:
     texts = [cell.text for cell in row]
     assert texts[:2] == ["text", "names"] and texts[4] == "infinite" and texts[6] == "–"
     assert texts[-1] == "toy"
+
+
+def test_epsilons_of_different_units_share_no_axis(tmp_path: Path) -> None:
+    systems = [
+        system(
+            tmp_path, f"{unit}_{noise}", "fedlm", 3, protects="each {unit}",
+            artifacts={"privacy": str(spend(tmp_path / f"{unit}_{noise}", noise, unit=unit))},
+        )
+        for unit in ("device", "user") for noise in (2.0, 4.0)
+    ]  # fmt: skip
+    rows = rows_of(tmp_path, systems)
+    plots = headline_plots([(Index(rows), rows)])
+    names = [(plot.title, plot.xlabel, plot.num_points) for plot in plots]
+    assert names == [
+        (f"toy, test, each {unit}", f"epsilon for each {unit}", 2) for unit in ("device", "user")
+    ]
 
 
 def test_a_comparison_stands_once_with_one_p(tmp_path: Path) -> None:

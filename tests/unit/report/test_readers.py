@@ -143,11 +143,12 @@ def test_audits_of_all_recipes(tmp_path: Path) -> None:
     assert value(reading, "claimed", "marks in updates") == 8.0
     lower = {"": 0.5, "_broken": 3.0, "_noise_free": 9.0}
     counts = {**BOUND, **{f"epsilon_lower{name}": value for name, value in lower.items()}}
-    published = {"called": 1.0, "average": 71.0, "largest": 213.0}
+    published = {"called": 1.0, "average": 71.0, "largest": 213.0, "paper_average": 24.0}
     write_json(path, {"unit": "user", "heaviest_unit": counts, "published": published})
     reading = of("audit", path)
     assert value(reading, "audit_lower", "heaviest unit") == 0.5
     assert value(reading, "published_largest", "as published, called epsilon 1") == 213.0
+    assert value(reading, "paper_average", "as published, called epsilon 1") == 24.0
     write_json(path, {"unit": "user"})
     with pytest.raises(DataError, match="an artifact of the kind audit"):
         of("audit", path)
@@ -225,6 +226,9 @@ def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
     reading = of("run", tmp_path / "run.json")
     found = [value(reading, name) for name in ("ppl", "ppl_last_round", "lam")]
     assert found == [3.5, 3.0, 0.6]
+    told = {"mechanism": "as published", "words": 7.1, "rounds": 10, "epsilon": 1.0}
+    write_json(tmp_path / "p.json", {"config": config, "release": told, "perplexity": None})
+    assert value(of("run", tmp_path / "p.json"), "paper_epsilon") == 71.0
     low, high = ends(reading, "ppl")
     assert low is not None and high is not None and low < np.exp(18.0 / 16) < high
     log = [{"step": 1, "dev_ppl": 9.0}, {"step": 2, "loss": 1.0}]

@@ -288,3 +288,24 @@ def test_totals_over_all_releases_of_the_same_people_come_first(tmp_path: Path) 
     assert epsilons[unit] == pytest.approx(_epsilon(*[events.gaussian(4.0)] * 2))
     assert of_person[person] == of_person[unit] == epsilons[person]
     assert of_person[single[0]] == pytest.approx(_epsilon(events.gaussian(2.0)))
+
+
+def test_totals_of_names_and_of_other_people_stand_apart(tmp_path: Path) -> None:
+    whose = {name: People.of([("u", name)], source="text") for name in ("anna", "bob")}
+    names = {"relation": Relation.REPLACE_ONE, "event": events.randomized_response(0.9, 50)}
+    spent = [
+        spend(tmp_path / "anna", 2.0, unit="user", people=whose["anna"]),
+        spend(tmp_path / "bob", 4.0, unit="user", people=whose["bob"]),
+        spend(tmp_path / "names", 1.0, unit="mention", people=whose["anna"], **names),
+    ]
+    entries = [entry for path in spent for entry in entries_beside(path)]
+    told = ledger_measures(tmp_path / "ledger.json", entries)
+    epsilons, of_person = _ledger(told, "epsilon"), _ledger(told, "person_epsilon")
+    totals = [item for item in epsilons if item.startswith("all releases")]
+    [anna, _, of_person_names, of_names, bob, _] = totals
+    assert epsilons[anna] == _epsilon(events.gaussian(2.0)) == of_person[anna]
+    assert epsilons[bob] == _epsilon(events.gaussian(4.0)) and bob.startswith(anna)
+    assert of_person_names.endswith("the names of a whole person")
+    assert _ledger(told, "unit")[of_person_names] == "names of a person"
+    assert of_names.endswith("the names of each mention") and of_person[of_names] == math.inf
+    assert math.isfinite(epsilons[of_names])
