@@ -110,16 +110,6 @@ def test_other_data_or_configuration_spend_again_with_other_noise(ledger, tmp_pa
     assert spent(ledger) == 2
 
 
-def test_other_words_on_what_is_not_covered_are_the_same_release(ledger, tmp_path):
-    """Each version has its own sentences; a finished release is not made again for them."""
-    told = [dataclasses.replace(COUNTS, does_not_cover=(words,)) for words in ("old", "new")]
-    with begin(ledger, tmp_path / "exp", spending=told[0]) as first:
-        first.finish()
-    with begin(ledger, tmp_path / "exp", spending=told[1]) as second:
-        assert second.is_continued and second.is_finished
-    assert spent(ledger) == 1
-
-
 def test_nobody_without_the_key_can_test_a_guess_at_the_inputs(ledger, tmp_path):
     guess = "a" * 64
     made = enter(ledger, tmp_path / "exp", fingerprint=guess)
