@@ -52,8 +52,8 @@ def test_from_speech_to_results(copied: Path) -> None:
         assert system.label in table
 
     [entry] = Ledger(copied / "privacy/ledger.json").entries()
-    # Two speakers of eight utterances each, dealt to as many devices: for the person it is more.
-    assert (entry.spending.unit, entry.spending.person_units) == ("device", 8)
+    # Two speakers of eight utterances each, on a device each but for one that holds two.
+    assert (entry.spending.unit, entry.spending.person_units) == ("device", 16)
     assert entry.spending.data == "mini/adapt/devices"
     assert entry.spending.sampling == "Poisson, rate 0.5"
     assert " ... done" not in recipe(command, "--work-dir", copied)
