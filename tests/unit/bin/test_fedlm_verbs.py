@@ -87,7 +87,7 @@ def test_nothing_is_spent_on_bad_clients(folder: Path) -> None:
         ({"words": "", "num_words": 0}, "at least one word"),
         ({"confidences": [2.0]}, "from 0 to 1"),
         ({"confidences": [1.0, 1.0]}, "each of 1 words"),
-        ({"unit": "device", "speaker": ""}, "who spoke"),
+        ({"unit": "device", "speaker": "", "confidences": [0.5]}, "who spoke"),
         ({}, "confidences for confidences.use=token"),
     ):
         write_jsonl(folder / "clients.jsonl.gz", [{**line, **change}])
