@@ -45,11 +45,6 @@ def run(corpus: tuple[Path, Path, Path], out: Path, **changes: Any) -> dict[str,
     return load_tensors(out / "heads.safetensors")
 
 
-def run(corpus: tuple[Path, Path, Path], out: Path, **changes: Any) -> dict[str, torch.Tensor]:
-    train_heads(*corpus, out, replace(CONFIG, **changes), torch.device("cpu"))
-    return load_tensors(out / "heads.safetensors")
-
-
 def test_the_head_of_an_empty_shard_does_not_vote(corpus, tmp_path):
     from lhotse.utils import fastcopy
 
