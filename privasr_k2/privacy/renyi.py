@@ -247,11 +247,11 @@ def _sampled_group_rdp(event: SampledGroupDpEvent, orders: np.ndarray) -> np.nda
     log_shares = binom.logpmf(counts, event.size, event.rate)
     values = orders * event.size**2 / (2 * sigma**2)
     for at, order in enumerate(orders):
-        ends = np.array([-_TAIL, _TAIL]) * sigma + [0.0, order * event.size]
-        num_points = math.ceil((ends[1] - ends[0]) / (sigma * _STEP)) + 1
+        low, high = -_TAIL * sigma, _TAIL * sigma + order * event.size
+        num_points = math.ceil((high - low) / (sigma * _STEP)) + 1
         if num_points * (event.size + 1) > _MOST_POINTS / 16:
             continue
-        z = np.linspace(*ends, num_points)
+        z = np.linspace(low, high, num_points)
         log_ratio = logsumexp(log_shares + counts * (2 * z - counts) / (2 * sigma**2), axis=0)
         log_weight = -(z**2) / (2 * sigma**2) + math.log(
             (z[1] - z[0]) / (sigma * math.sqrt(2 * math.pi))

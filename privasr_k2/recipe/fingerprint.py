@@ -82,11 +82,12 @@ class HashCache:
             for path, entry in self._known.items()
             if path in self._seen or os.path.exists(os.path.join(self.work_dir, path))
         }
+        content: dict[str, Any] = dict(kept)
         if self.seal.key:
-            kept = {p: [*e[:3], self.seal.masked(e[3], [p, *e[:3]])] for p, e in kept.items()}
-            kept = {KEY: self.seal.name, "files": kept}
+            masked = {p: [*e[:3], self.seal.masked(e[3], [p, *e[:3]])] for p, e in kept.items()}
+            content = {KEY: self.seal.name, "files": masked}
         with atomic_path(self._file) as temporary:
-            temporary.write_text(json.dumps(kept))
+            temporary.write_text(json.dumps(content))
         self._changed = False
 
     def _folder(self, path: str, above: tuple[tuple[int, int], ...]) -> str:

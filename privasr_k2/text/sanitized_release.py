@@ -98,9 +98,10 @@ def people_of(texts: Sequence[TaggedText], unit: str, source: Path | str) -> Peo
     """
     if not any(text.user for text in texts):
         return None
-    units = {"utterance": lambda text: text.id, "document": lambda text: text.document or text.id}
-    name = units.get(unit, lambda text: text.user)
-    return People.of(((name(text), text.user) for text in texts), source=source)
+    names = {"utterance": "id", "document": "document"}
+    name = names.get(unit, "user")
+    pairs = ((getattr(text, name) or text.id, text.user) for text in texts)
+    return People.of(pairs, source=source)
 
 
 def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:

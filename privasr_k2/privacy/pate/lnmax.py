@@ -133,8 +133,8 @@ def lnmax_epsilon(
     different, counts = np.unique(log_q, return_counts=True)
 
     def total(order: float) -> float:
-        by = {"scale": scale, "change": change}
-        independent = lnmax_rdp([order], answers=1, discrete=discrete, **by)
-        return float(np.minimum(theorem3_rdp(different, order, **by), independent) @ counts)
+        independent = lnmax_rdp([order], scale=scale, answers=1, discrete=discrete, change=change)
+        dependent = theorem3_rdp(different, order, scale=scale, change=change)
+        return float(np.minimum(dependent, independent) @ counts)
 
     return smallest_epsilon(total, delta=delta, orders=orders)
