@@ -30,8 +30,7 @@ class Options(AmOptions):
         (0.1, 0.5, 1.0, 2.0), "epsilons, one release each; '': none")
     privacy_unit: Annotated[tuple[Literal["utterance", "user"], ...], MinLen(1)] = option(
         ("utterance", "user"), "what releases protect; the last one is audited")
-    as_published: bool = option(
-        True, "release by eq. 8-9, too: that bounds nothing, and no limit allows it")
+    as_published: bool = option(True, "release by eq. 8-9, too: bounds nothing, no limit allows it")
     background: Path | None = path_option("text of the unigrams u (default: that of the LM)")
     nnlm_text: Path | None = path_option("text of the neural LM, a normalized sentence a line")
     lm_epochs: Count | None = option(None, "passes over it (default: section lm_transformer)")

@@ -385,16 +385,10 @@ def test_heads_of_another_model_are_refused():
         HeadEnsemble(model, {"output.bias": torch.zeros(2, 4)}, trained="output", per_token=False)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("trained", "all"),
-        ("steps", 0),
-        ("lr", 0.0),
-        ("final_lr_share", 2.0),
-        ("decay_to_public", -1.0),
-    ],
-)
+WRONG = {"trained": "all", "steps": 0, "lr": 0.0, "final_lr_share": 2.0, "decay_to_public": -1.0}
+
+
+@pytest.mark.parametrize(("key", "value"), WRONG.items())
 def test_settings_out_of_range(key, value):
     with pytest.raises(ValueError, match=key):
         replace(CONFIG, **{key: value})
