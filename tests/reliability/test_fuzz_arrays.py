@@ -59,6 +59,7 @@ LATTICE = Lattice(
 VOTES = Votes(
     vote="utterance", of="votes", teachers=3, unit="speaker", units=6, max_hyps=2,
     largest_weight=1.0, step=1.0, tokens=(), ids=("u1", "u2"), splits=np.array([0, 1, 2]),
+    units_in_a_shard=2, persons=("s0",), person_votes=1,
     sizes=np.array([2, 2]), counts=np.array([3, 0, 1, 2]), digests=((("u1", "u2"), "d" * 64),),
 )  # fmt: skip
 

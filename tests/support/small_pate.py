@@ -72,7 +72,7 @@ def write_lists(folder: Path, num_hyps: int = 3) -> None:
 
 def write_shards_file(folder: Path, teachers: int) -> None:
     """Only ``shards.json``."""
-    roster = {f"s{n}": n % teachers + 1 for n in range(3 * teachers)}
+    roster = {f"private-{n}": n % teachers + 1 for n in range(3 * teachers)}
     header = {"format": "privasr_k2 shards 2", "seed": 1, "teachers": teachers, "unit": "speaker"}
     persons = dict.fromkeys(roster, 1)
     write_json(folder / "shards.json", {**header, "roster": roster, "persons": persons})

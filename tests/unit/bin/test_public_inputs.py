@@ -50,7 +50,7 @@ def train_fedlm(folder: Path) -> Verb:
     fed_small.saved_model(folder / "init")
     words = "train_fedlm --in-private-clients clients.jsonl.gz --in-public-init init --out-dir out"
     words += f" --device cpu --config {section('fedlm')} --set rounds=3 cohort=5 data=toy/train"
-    words += " select_round=last privacy.noise=1 privacy.clip=0.5 weights.by=uniform unit=user"
+    words += " select_round=last privacy.noise=1 privacy.clip=0.5 weights.by=uniform"
     maker = "finetune_lm --in-clients PRIVATE --in-init other --out-dir init"
     return Verb(words, maker, "clients.jsonl.gz", "init")
 
@@ -61,7 +61,7 @@ def release_fmp(folder: Path) -> Verb:
     said = fed_small.VOCABULARY.words[2]
     hyps = (Hypothesis(1, said, -1.0, {}),)
     write_nbest(folder / "nbest/1.jsonl", [NbestList("u", "test", "s", said, False, hyps)])
-    turn = {"id": "u", "client": "s", "user": "s", "ref_words": 1}
+    turn = {"id": "u", "client": "s", "user": "s", "kind": "speaker", "ref_words": 1}
     write_jsonl(folder / "timeline.jsonl", [turn])
     words = "release_fmp --in-private-nbest nbest --in-private-timeline timeline.jsonl"
     words += f" --in-public-lm lm --out-release out --config {section('fmp_release')}"

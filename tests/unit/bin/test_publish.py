@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from privasr_k2.federated.clients import ClientText, Utterance, write_clients
@@ -23,12 +24,13 @@ _SETTINGS = ("rounds=2", "cohort=5", "eval_every=1", *PRIVATE)
 
 
 def private_clients() -> list[ClientText]:
-    return [
-        ClientText(f"speaker-anna-{number}", (
-            *client.utterances, Utterance(f"call-{number}-secret", _SECRET, (0.9, 0.9)),
-        ))
-        for number, client in enumerate(made_clients(14))
-    ]  # fmt: skip
+    clients = []
+    for number, client in enumerate(made_clients(14)):
+        name = f"speaker-anna-{number}"
+        secret = Utterance(f"call-{number}-secret", _SECRET, (0.9, 0.9), name)
+        said = (replace(utterance, speaker=name) for utterance in client.utterances)
+        clients.append(ClientText(name, (*said, secret), "speaker"))
+    return clients
 
 
 def test_a_published_model_holds_nothing_private(tmp_path: Path) -> None:

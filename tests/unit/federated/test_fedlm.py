@@ -347,5 +347,5 @@ def test_without_one_client_the_released_folder_has_the_same_form_and_times(
 def test_no_clock_decides_under_a_claim() -> None:
     with pytest.raises(ConfigError, match="max_seconds"):
         settings(*PRIVATE, "client.max_seconds=1")
-    told = spending(settings(*PRIVATE), 12).does_not_cover
+    told = spending(settings(*PRIVATE), 12, "speaker").does_not_cover
     assert any("how long" in sentence for sentence in told)
