@@ -91,14 +91,12 @@ def test_every_kind_of_output_is_hashed(copied: Path) -> None:
     rng = random.Random(1)
     named = outputs(copied)
     assert len(named) >= 12 and sum(len(kinds(copied / output)) for output in named) > 40
+    seal = Seal.of(copied)
     for output, digest in named.items():
         for file in kinds(copied / output):
-            assert HashCache(copied / "none", copied, seal=Seal.of(copied)).digest(output) == digest
+            assert HashCache(copied / "none", copied, seal=seal).digest(output) == digest
             with flipped(file, rng):
-                assert (
-                    HashCache(copied / "none", copied, seal=Seal.of(copied)).digest(output)
-                    != digest
-                ), file
+                assert HashCache(copied / "none", copied, seal=seal).digest(output) != digest, file
 
 
 def test_verify_finds_it_in_every_kind_of_output(copied: Path) -> None:
