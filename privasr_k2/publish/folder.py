@@ -59,7 +59,7 @@ def publish(
     second: Path | None = None,
     license: str = "",
 ) -> Source:
-    """Copy what a guarantee covers, and write what it is worth beside it.
+    """Copy what a guarantee covers, with its model card, entries and hashes.
 
     Args:
         path: what a recipe has made.
