@@ -12,7 +12,6 @@ import errno
 import logging
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,9 +19,7 @@ from privasr_k2 import config
 from privasr_k2.errors import ConfigError, PrivasrError
 
 if TYPE_CHECKING:
-    from privasr_k2.privacy.people import People
-    from privasr_k2.privacy.release import Release
-    from privasr_k2.privacy.spending import Spending
+    pass
 
 T = TypeVar("T")
 
@@ -136,28 +133,6 @@ def parse(
         level=args.log_level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     return args
-
-
-def begin_release(
-    args: argparse.Namespace, spending: Spending, fingerprint: str, people: People | None
-) -> AbstractContextManager[Release]:
-    """:func:`privasr_k2.privacy.release.begin` by the flags that every release has.
-
-    Raises:
-        PrivacyError: a public input that is made of the private data, beside those of ``begin``.
-    """
-    from privasr_k2.privacy import public_inputs, release
-
-    spending = public_inputs.checked(args, spending, people)
-    return release.begin(
-        args.ledger,
-        beside=args.out_privacy,
-        spending=spending,
-        fingerprint=fingerprint,
-        max_epsilon=args.max_epsilon,
-        people=people,
-        second=args.ledger_copy,
-    )
 
 
 def run(main: Callable[[], None]) -> None:

@@ -26,6 +26,7 @@ from privasr_k2.fileio import atomic_path, read_jsonl
 from privasr_k2.privacy import events, release
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.people import People
+from privasr_k2.privacy.public_inputs import begin_release
 from privasr_k2.privacy.spending import UNITS, Spending, guarantees
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ def main() -> None:
     )
     fingerprint = release.fingerprint_of(config, args.in_private_text)
     people = _speakers_of(args.in_private_text)
-    with cli.begin_release(args, spending, fingerprint, people) as begun:
+    with begin_release(args, spending, fingerprint, people) as begun:
         if args.out_dir is not None:
             with atomic_path(args.out_dir) as folder:
                 folder.mkdir()

@@ -50,11 +50,12 @@ def main() -> None:
     )
 
     from privasr_k2.privacy import release
+    from privasr_k2.privacy.public_inputs import begin_release
     from privasr_k2.privacy.spending import guarantees
 
     prepared = _clipped(args) if args.in_public_background is None else _published(args)
     fingerprint = release.fingerprint_of(prepared.config, prepared.inputs)
-    with cli.begin_release(args, prepared.spending, fingerprint, prepared.people) as begun:
+    with begin_release(args, prepared.spending, fingerprint, prepared.people) as begun:
         prepared.write(begun)
     log.log(prepared.level, prepared.line)
     for line in guarantees([begun.entry.spending])[0].lines():

@@ -18,6 +18,7 @@ import logging
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 from privasr_k2.privacy import release
+from privasr_k2.privacy.public_inputs import begin_release
 from privasr_k2.privacy.spending import guarantees
 from privasr_k2.text.name_lists import read_name_lists, words_of
 from privasr_k2.text.normalize import normalize_english
@@ -65,7 +66,7 @@ def main() -> None:
     inputs = [*args.in_private_text, *([args.in_public_lists] if lists else [])]
     fingerprint = release.fingerprint_of(config, inputs)
     people = people_of(texts, protected.unit, " ".join(map(str, args.in_private_text)))
-    with cli.begin_release(args, spending(config, protected), fingerprint, people) as begun:
+    with begin_release(args, spending(config, protected), fingerprint, people) as begun:
         sanitize(args.out_dir, texts, lists, config, begun)
     for line in guarantees([begun.entry.spending])[0].lines():
         log.info(line)

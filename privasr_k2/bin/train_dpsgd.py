@@ -45,6 +45,7 @@ def main() -> None:
     from privasr_k2.dpsgd.train import fingerprint_of, read_inputs, train_dpsgd
     from privasr_k2.dpsgd.trainer import Trainer
     from privasr_k2.graph.lang import load_lang
+    from privasr_k2.privacy.public_inputs import begin_release
     from privasr_k2.privacy.spending import guarantees
     from privasr_k2.training.distributed import choose_device
 
@@ -70,7 +71,7 @@ def main() -> None:
             shown = replace(spent, person_units=people.most_units) if people else spent
             for line in guarantees([shown])[0].lines():
                 log.info(line)
-            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint, people))
+            begun = stack.enter_context(begin_release(args, spent, fingerprint, people))
         train_dpsgd(trainer, inputs, args.out_dir, fingerprint, begun)
 
 

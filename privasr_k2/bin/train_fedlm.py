@@ -55,6 +55,7 @@ def main() -> None:
     from privasr_k2.federated.train import load_initial, neutral, paper_epsilon, train_fedlm
     from privasr_k2.federated.weighting import prepare
     from privasr_k2.privacy import release
+    from privasr_k2.privacy.public_inputs import begin_release
     from privasr_k2.privacy.spending import guarantees, shown
     from privasr_k2.training.distributed import join
 
@@ -87,7 +88,7 @@ def main() -> None:
             if config.select_round == "best":
                 inputs.append(args.in_public_dev_text)
             fingerprint = release.fingerprint_of(neutral(config), inputs)
-            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint, people))
+            begun = stack.enter_context(begin_release(args, spent, fingerprint, people))
         train_fedlm(clients, dev, args.in_public_init, args.out_dir, config, process, begun)
         if begun is not None:
             of_paper = paper_epsilon(config.privacy.noise, config.privacy.delta)

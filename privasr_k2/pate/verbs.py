@@ -15,7 +15,7 @@ from privasr_k2.pate.published import published_lines
 from privasr_k2.pate.releases import spending_of
 from privasr_k2.privacy import public_inputs
 from privasr_k2.privacy.people import People
-from privasr_k2.privacy.release import Release, begin, fingerprint_of
+from privasr_k2.privacy.release import Release, fingerprint_of
 from privasr_k2.privacy.spending import guarantees
 
 log = logging.getLogger(__name__)
@@ -59,17 +59,9 @@ def begin_release(
     if not config.claims:
         yield None
         return
-    spending = public_inputs.checked(args, spending_of(config, setting, **who), people)
+    spending = spending_of(config, setting, **who)
     fingerprint = fingerprint_of(config, inputs)
-    with begin(
-        args.ledger,
-        beside=args.out_privacy,
-        spending=spending,
-        fingerprint=fingerprint,
-        max_epsilon=args.max_epsilon,
-        people=people,
-        second=args.ledger_copy,
-    ) as release:
+    with public_inputs.begin_release(args, spending, fingerprint, people) as release:
         yield release
 
 

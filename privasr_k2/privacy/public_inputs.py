@@ -13,6 +13,7 @@ import logging
 import os
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from privasr_k2.privacy.readings import (
     in_role,
     persons_in,
 )
+from privasr_k2.privacy.release import Release, begin
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import flags_of, normal_path
@@ -94,6 +96,28 @@ def checked(args: Namespace, spending: Spending, people: People | None) -> Spend
         log.warning("NO GUARANTEE, by %s true. %s", OVERRIDE, sentence)
     outside = (*sentences, *spending.does_not_cover)
     return dataclasses.replace(spending, event=events.unprotected(), does_not_cover=outside)
+
+
+def begin_release(
+    args: Namespace, spending: Spending, fingerprint: str, people: People | None
+) -> AbstractContextManager[Release]:
+    """:func:`privasr_k2.privacy.release.begin` by the flags of a verb, with :func:`checked` inputs.
+
+    Args:
+        args: as in :func:`checked`, with ``ledger ledger_copy out_privacy max_epsilon``.
+
+    Raises:
+        PrivacyError: as in :func:`checked` and ``begin``.
+    """
+    return begin(
+        args.ledger,
+        beside=args.out_privacy,
+        spending=checked(args, spending, people),
+        fingerprint=fingerprint,
+        max_epsilon=args.max_epsilon,
+        people=people,
+        second=args.ledger_copy,
+    )
 
 
 def _now(args: Namespace) -> Stage:

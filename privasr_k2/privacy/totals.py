@@ -102,8 +102,7 @@ def totals(new: Spent, before: Sequence[Spent], *, delta: float) -> list[Total]:
         delta: of every total.
     """
     spent = [*before, new]
-    groups = _largest(_groups(spent, len(before)))
-    return _worst([_levels([spent[n].spending for n in sorted(group)]) for group in groups], delta)
+    return _worst(_all_levels(spent, _largest(_groups(spent, len(before)))), delta)
 
 
 def ledger_totals(spent: Sequence[Spent], delta: float | None = None) -> list[LedgerTotal]:
@@ -131,11 +130,7 @@ def ledger_totals(spent: Sequence[Spent], delta: float | None = None) -> list[Le
             groups = _largest({group for n in news for group in _groups(spent, n)})
             counted = sorted(set().union(*groups))
             at = min(spent[n].spending.delta for n in counted) if delta is None else delta
-            levels = [
-                _levels([spent[n].spending for n in sorted(group)], finest)
-                for group in groups
-                for finest in _finest_units([spent[n].spending for n in group])
-            ]
+            levels = _all_levels(spent, groups)
             data = tuple(dict.fromkeys(spent[n].spending.data for n in counted))
             found.append(LedgerTotal(data, tuple(_worst(levels, at)), names_alone))
     return found
@@ -206,8 +201,13 @@ def _finest_units(group: Sequence[Spending]) -> list[str]:
     return list(dict.fromkeys(s.unit for s in group if RANKS[s.unit] == rank))
 
 
-def _levels(group: Sequence[Spending], finest: str = "") -> _Levels:
-    finest = finest or min(reversed(group), key=lambda spending: RANKS[spending.unit]).unit
+def _all_levels(spent: Sequence[Spent], groups: Iterable[frozenset[int]]) -> list[_Levels]:
+    """The costs of each group for a person, and for each of its finest units."""
+    spendings = [[spent[n].spending for n in sorted(group)] for group in groups]
+    return [_levels(group, finest) for group in spendings for finest in _finest_units(group)]
+
+
+def _levels(group: Sequence[Spending], finest: str) -> _Levels:
     of_unit = [
         (spending.relation, _inside(spending, finest))
         for spending in group

@@ -33,6 +33,7 @@ class Corpus:
         people: the name of its people in a ledger.
         options: defaults of options, in place of the recipes' own.
         recipe_options: the same for single recipes.
+        preset_options: the same for single recipes under a preset.
         recipe_definitions: modules of ``privasr_k2/corpora`` in place of ``definition``, by recipe.
         own_options: options of ``prepare_corpus`` that only this corpus has, with their help;
             ``PATH`` before it where the value is one.
@@ -54,6 +55,7 @@ class Corpus:
     people: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     recipe_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    preset_options: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     recipe_definitions: Mapping[str, str] = field(default_factory=dict)
     own_options: Mapping[str, str] = field(default_factory=dict)
     public_lists: str = ""
@@ -69,10 +71,11 @@ class Corpus:
         file = root / f"privasr_k2/corpora/{name}.py"
         return dataclasses.replace(self, definition=file, conf_name=name)
 
-    def defaults(self, recipe: str, known: Collection[str]) -> dict[str, Any]:
+    def defaults(self, recipe: str, known: Collection[str], preset: str) -> dict[str, Any]:
         """Defaults of the options that a recipe has; paths start from the corpus's folder."""
         values = {name: value for name, value in self.options.items() if name in known}
         values.update(self.recipe_options.get(recipe, {}))
+        values.update(self.preset_options.get(preset, {}).get(recipe, {}))
         for name in _PATHS:
             if values.get(name) and not Path(values[name]).is_absolute():
                 values[name] = str(self.home / values[name])

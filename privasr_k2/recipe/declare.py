@@ -7,12 +7,15 @@ that calls :meth:`Recipe.stage` in the order in which stages run. Each stage is 
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
+
+import yaml
 
 from privasr_k2.constraints import Count, Matches, Positive
 from privasr_k2.errors import ConfigError
@@ -322,5 +325,11 @@ def _yaml(value: Any) -> str:
         short = f"{value:g}"
         return ".inf" if short == "inf" else short if float(short) == value else repr(value)
     if isinstance(value, list | tuple):
-        return f"[{','.join(map(_yaml, value))}]"
+        return f"[{','.join(map(_yaml_item, value))}]"
     return str(value)
+
+
+def _yaml_item(value: Any) -> str:
+    """An item of a list; a word such as ``yes`` or ``no`` stays a word."""
+    is_word = isinstance(value, str) and not isinstance(yaml.safe_load(value), str)
+    return json.dumps(value, ensure_ascii=False) if is_word else _yaml(value)

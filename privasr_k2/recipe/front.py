@@ -131,7 +131,9 @@ def declare(
     parsed = options.parse(
         classes,
         words,
-        defaults=corpus.defaults(name, known),
+        defaults=lambda given: corpus.defaults(
+            name, known, given.get("preset", DataOptions.preset)
+        ),
         renamed={old: new for old, new in RENAMED.items() if old.replace("-", "_") not in known},
         caller=caller,
         prog=f"./run.sh {corpus_word} {recipe_word}",

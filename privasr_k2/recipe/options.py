@@ -74,7 +74,7 @@ def parse(
     classes: Sequence[type],
     words: Sequence[str],
     *,
-    defaults: Mapping[str, Any],
+    defaults: Callable[[Mapping[str, str]], Mapping[str, Any]],
     renamed: Mapping[str, str],
     caller: Path,
     prog: str,
@@ -85,7 +85,7 @@ def parse(
     """Parse ``words`` into the fields of ``classes``.
 
     Args:
-        defaults: values in place of those of the classes, such as a corpus's.
+        defaults: values in place of those of the classes, such as a corpus's, by what is given.
         renamed: old option names (with ``-``) with what stands in their place.
         caller: the folder that relative paths start from.
         prog, help: for ``--help``, which is printed and ends the process.
@@ -96,13 +96,14 @@ def parse(
         ConfigError: an unknown option, a missing value, or one that does not fit its type.
     """
     fields = {f.name: (f, hint) for cls in classes for f, hint in _fields(cls)}
-    if unknown := [name for name in defaults if name not in fields]:
+    given = dict(_pairs([*_words_of_file(words, caller), *words]))
+    own = defaults(given)
+    if unknown := [name for name in own if name not in fields]:
         raise ConfigError("corpus.yaml: options", "options of the recipe", unknown[0], "correct it")
     values = {
-        name: check(f"corpus.yaml: {name}", hint, defaults.get(name, field.default))
+        name: check(f"corpus.yaml: {name}", hint, own.get(name, field.default))
         for name, (field, hint) in fields.items()
     }
-    given = dict(_pairs([*_words_of_file(words, caller), *words]))
     help_is_asked = bool({"h", "help"} & given.keys())
     for name, text in given.items():
         flag = f"--{name.replace('_', '-')}"
@@ -115,7 +116,7 @@ def parse(
             raise ConfigError("the command line", "an option that exists", flag, way_out)
     if help_is_asked:
         parameters: list[click.Parameter] = [
-            _parameter(field, hint, values[name], field.name in defaults, conf_value, values)
+            _parameter(field, hint, values[name], field.name in own, conf_value, values)
             for name, (field, hint) in fields.items()
         ]
         command = click.Command(prog, help=help, params=parameters)

@@ -12,18 +12,35 @@ import numpy as np
 from privasr_k2.am.checkpoints import save_model
 from privasr_k2.am.kinds import new_model
 from privasr_k2.fileio import write_json
+from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.mechanisms import MechanismConfig
 from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
 from privasr_k2.pate.shards import Shards
 from privasr_k2.pate.votes import Votes
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, write_nbest
 from tests.support.end_to_end import sharpened, spec, spelled_lang
-from tests.support.small_am import write_corpus
+from tests.support.small_am import tiny_model, write_corpus
 
 TOKENS = ["<blk>", "a", "b", "c", "▁"]
 ROSTER = {f"s{n}": n % 3 + 1 for n in range(9)}
 SHARDS = Shards(3, "speaker", ROSTER, dict.fromkeys(ROSTER, 1))
 WORDS = ("AB", "C", "CA")
+
+
+def heads_corpus(folder: Path) -> tuple[Path, Path, Path]:
+    """Three shards of the same corpus, a public model and a lang folder."""
+    from lhotse import CutSet
+
+    from privasr_k2.data.manifests import load_cuts, save_cuts
+
+    feats, lang = write_corpus(folder / "data")
+    cuts = list(load_cuts(feats, "train"))
+    for k in (1, 2, 3):
+        save_cuts(CutSet.from_cuts(cuts[k::3][:5]), folder / "shards" / f"shard_{k}", "train")
+    write_shards_file(folder / "shards", 3)
+    model = tiny_model("tdnn")
+    save_model(folder / "model", model.spec, model.state_dict(), load_lang(lang).tokens)
+    return folder / "shards", folder / "model", lang
 
 
 def teacher(kind: str, seed: int) -> Any:

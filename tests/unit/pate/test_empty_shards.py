@@ -10,34 +10,20 @@ import pytest
 import torch
 
 from privasr_k2 import config as configuration
-from privasr_k2.am.checkpoints import save_model
-from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.heads import HeadConfig, load_heads
 from privasr_k2.pate.heads_training import train_heads
 from privasr_k2.training.weights import load_tensors
 from tests.support.conf import section
-from tests.support.small_am import features, tiny_model, write_corpus
-from tests.support.small_pate import write_shards_file
+from tests.support.small_am import features
+from tests.support.small_pate import heads_corpus
 
 CONFIG = configuration.load(HeadConfig, [section("heads")], ["steps=3", "batch=2"])
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> tuple[Path, Path, Path]:
-    """Shards, a public model and a lang folder."""
+def corpus(tmp_path):
     pytest.importorskip("lhotse")
-    from lhotse import CutSet
-
-    from privasr_k2.data.manifests import load_cuts, save_cuts
-
-    feats, lang = write_corpus(tmp_path / "data")
-    cuts = list(load_cuts(feats, "train"))
-    for k in (1, 2, 3):
-        save_cuts(CutSet.from_cuts(cuts[k::3][:5]), tmp_path / "shards" / f"shard_{k}", "train")
-    write_shards_file(tmp_path / "shards", 3)
-    model = tiny_model("tdnn")
-    save_model(tmp_path / "model", model.spec, model.state_dict(), load_lang(lang).tokens)
-    return tmp_path / "shards", tmp_path / "model", lang
+    return heads_corpus(tmp_path)
 
 
 def run(corpus: tuple[Path, Path, Path], out: Path, **changes: Any) -> dict[str, torch.Tensor]:

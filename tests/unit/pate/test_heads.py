@@ -30,8 +30,8 @@ from privasr_k2.training.weights import load_tensors
 from tests.support.conf import section
 from tests.support.end_to_end import model as end_to_end_model
 from tests.support.end_to_end import spec as end_to_end_spec
-from tests.support.small_am import features, tiny_model, write_corpus
-from tests.support.small_pate import write_shards_file
+from tests.support.small_am import features, tiny_model
+from tests.support.small_pate import heads_corpus
 
 # Kind of model, what heads have of their own, encoder.
 KINDS = [
@@ -245,21 +245,9 @@ def test_batches_are_permutations_one_after_the_other(utterances):
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> tuple[Path, Path, Path]:
-    """Shards, a public model and a lang folder."""
+def corpus(tmp_path):
     pytest.importorskip("lhotse")
-    from lhotse import CutSet
-
-    from privasr_k2.data.manifests import load_cuts, save_cuts
-
-    feats, lang = write_corpus(tmp_path / "data")
-    cuts = list(load_cuts(feats, "train"))
-    for k in (1, 2, 3):
-        save_cuts(CutSet.from_cuts(cuts[k::3][:5]), tmp_path / "shards" / f"shard_{k}", "train")
-    write_shards_file(tmp_path / "shards", 3)
-    model = tiny_model("tdnn")
-    save_model(tmp_path / "model", model.spec, model.state_dict(), load_lang(lang).tokens)
-    return tmp_path / "shards", tmp_path / "model", lang
+    return heads_corpus(tmp_path)
 
 
 def run(corpus: tuple[Path, Path, Path], out: Path, **changes: Any) -> dict[str, torch.Tensor]:

@@ -75,7 +75,9 @@ def test_other_units_of_the_same_people_count() -> None:
 
 def test_a_unit_that_is_no_part_counts_for_the_person_alone() -> None:
     found = by_level(spent("device", person_units=1), spent("call", person_units=1))
-    assert found[PERSON].releases == 2 and found["device"].epsilon.value == epsilon(NOISE)
+    [unit] = found.keys() - {PERSON}
+    assert found[PERSON].releases == 2 and found[unit].releases == 1
+    assert found[unit].epsilon.value == epsilon(NOISE)
 
 
 @pytest.mark.parametrize(
@@ -162,4 +164,7 @@ def test_units_of_one_rank_have_totals_of_their_own() -> None:
     assert found.totals[1].level == "call"
     inside = epsilon(events.gaussian(1.0), for_group(NOISE, 2))
     assert found.totals[1].epsilon.value == pytest.approx(inside)
+    for new in range(3):  # whichever comes last, the limit is held against the same
+        before = [*book[:new], *book[new + 1 :]]
+        assert by_level(book[new], *before)["call"].epsilon.value == pytest.approx(inside)
     assert ledger_totals([]) == []
