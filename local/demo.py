@@ -21,7 +21,7 @@ from privasr_k2.recipe.options import Count, option, path_option
 CHAINS: dict[str, list[tuple[str, list[str]]]] = {
     "mini_pate": [
         ("dpsgd", []),
-        ("pate", ["--teachers", "40", "--vote", "utterance", "--self-trained", "false",
+        ("pate", ["--vote", "utterance", "--self-trained", "false",
                   "--unlabeled-data", "none", "--dpsgd-epsilons", "8 inf",
                   "--words", "play turn"]),
     ],

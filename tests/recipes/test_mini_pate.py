@@ -108,8 +108,8 @@ def test_token_votes_need_no_hypotheses(tmp_path: Path) -> None:
     text = " ".join(titles(dry_run(f"{DRY} {alone}", "--work-dir", tmp_path)))
     assert "N-best lists of the pool" not in text and "votes of" not in text
     shown = dry_run(DRY, "--work-dir", tmp_path)
-    assert {"250 teachers as heads, ctc", "student, ctc/self_trained"} <= titles(shown)
-    assert "exp/e2e_char/ctc/public/am" in shown["10 (labels, ctc/gnmax_250_8)"]
+    assert {"3 teachers as heads, ctc", "student, ctc/self_trained"} <= titles(shown)
+    assert "exp/e2e_char/ctc/public/am" in shown["10 (labels, ctc/gnmax_3_8)"]
 
 
 def test_attacks_upon_heads(tmp_path: Path) -> None:

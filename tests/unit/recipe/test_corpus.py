@@ -22,9 +22,15 @@ def test_every_corpus_of_egs_is_read() -> None:
 
 def test_defaults_of_a_recipe_and_its_paths() -> None:
     an4 = find_corpus("an4", ROOT, ROOT)
-    defaults = an4.defaults("pate", {"public_dir", "token_type"})
+    defaults = an4.defaults("pate", {"public_dir", "token_type"}, "small")
     assert defaults["public_dir"] == str(ROOT / "egs/an4/corpus/LibriSpeech")
     assert defaults["words"] == ["yes", "stop"] and "corpus_dir" not in defaults
+
+
+def test_a_preset_has_defaults_of_its_own() -> None:
+    mini = find_corpus("mini_pate", ROOT, ROOT)
+    teachers = [mini.defaults("pate", (), preset)["teachers"] for preset in ("tiny", "small")]
+    assert teachers == [3, 250]
 
 
 def test_a_misspelled_key(tmp_path: Path) -> None:

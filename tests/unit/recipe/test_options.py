@@ -40,7 +40,7 @@ def parse(*words: str, defaults: dict[str, Any] | None = None) -> options.Parsed
     return options.parse(
         [Options],
         words,
-        defaults=defaults or {},
+        defaults=lambda given: (defaults or {}) | ({"share": 0.5} if "heads" in given else {}),
         renamed={"sizes": "--teachers"},
         conf_keys={"lr": "conf/am.yaml"},
         conf_value=lambda key, values: {"am.epochs": 7 + values["heads"]}[key],
@@ -84,6 +84,8 @@ def test_a_command_line_becomes_a_dataclass() -> None:
 
 def test_a_corpus_sets_defaults_and_the_last_word_counts() -> None:
     assert parse(defaults={"teachers": 250}).values["teachers"] == (250,)
+    assert parse("--heads", "true").values["share"] == 0.5  # a default that depends on another
+    assert parse("--heads", "true", "--share", "0.1").values["share"] == 0.1
     parsed = parse("--teachers", "3", "--teachers", "4", defaults={"teachers": [1, 2]})
     assert parsed.values["teachers"] == (4,)
     with pytest.raises(ConfigError, match=r"corpus\.yaml"):
