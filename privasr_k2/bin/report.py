@@ -22,6 +22,7 @@ the table "Beside the papers" in a page that exists.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from privasr_k2 import config
@@ -79,6 +80,7 @@ def main() -> None:
 
 def _report(args: argparse.Namespace) -> None:
     layout, corpus = cli.load(Layout, args), read_corpus_info(args.in_manifests)
+    corpus = replace(corpus, name=layout.corpus or corpus.name)
     stamps, code = stamps_below(Path()), code_version()
 
     def commit_of(path: str) -> str:

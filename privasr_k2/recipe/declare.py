@@ -276,7 +276,12 @@ class Recipe:
             out_layout=f"{self.exp}/layout.yaml",
             out_owner=f"{self.exp}/owner_figures.jsonl",
             ledger=True,
-            set={"command": self.command, **values},
+            set={
+                "recipe": self.name,
+                "command": self.command,
+                "corpus": self.corpus.name,
+                **values,
+            },
         )
 
     def refuse(self, place: str, expected: str, found: object, way_out: str) -> None:

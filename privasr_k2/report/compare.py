@@ -43,6 +43,7 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         "paper": "",
         "title": "Systems compared",
         "command": "",
+        "corpus": corpus.name,
         "num_replicates": 1,
         "confidence": 0.95,
         "seed": 1,

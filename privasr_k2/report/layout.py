@@ -106,6 +106,7 @@ class Layout(Checked):
         paper: whose figures are published beside its own, such as ``liu2021``; empty: none.
         title: of the report.
         command: that made the results.
+        corpus: its name in tables; empty: that of ``corpus.json``.
         num_replicates, confidence, seed: of intervals of perplexities.
         phones, cmudict, g2p: whether words have a phone error rate; sources of pronunciations.
         tests: metrics by which declared pairs are compared: ``wer``, ``ppl``, ``recall``.
@@ -119,6 +120,7 @@ class Layout(Checked):
     paper: str
     title: str
     command: str
+    corpus: str
     num_replicates: Count
     confidence: Delta
     seed: int

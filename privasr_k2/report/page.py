@@ -41,6 +41,7 @@ class Section(NamedTuple):
 
     anchor: str
     title: str
+    recipe: str
     corpus: str
     synthetic: bool
     command: str
@@ -81,6 +82,7 @@ def _section(
     return Section(
         anchor=f"{word}-{number}",
         title=layout.title,
+        recipe=first.recipe,
         corpus=first.corpus,
         synthetic=first.synthetic,
         command=first.command,
@@ -104,10 +106,13 @@ def _headline_rows(index: Index) -> Iterator[tuple[Row, Row]]:
 
 
 def headline(indices: Sequence[tuple[Index, Sequence[Row]]]) -> Table:
-    """A row for each headline system of a recipe and each part of the test set."""
-    pairs = [(index, *pair) for index, _ in indices for pair in _headline_rows(index)]
-    rows = [tuple(_headline(*pair)) for pair in pairs]
-    return Table("Privacy and accuracy", _COLUMNS, tuple(rows), (_NOTE,))
+    """A row for each headline system and each part of the test set; recipes may share one."""
+    rows: dict[tuple[str, ...], tuple[Cell, ...]] = {}
+    for index, _ in indices:
+        for row, rate in _headline_rows(index):
+            place = (row.folder,) if row.folder else (row.recipe, row.system)
+            rows.setdefault((row.corpus, *place, rate.part), tuple(_headline(index, row, rate)))
+    return Table("Privacy and accuracy", _COLUMNS, tuple(rows.values()), (_NOTE,))
 
 
 def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
@@ -145,12 +150,14 @@ def _of_person(index: Index, row: Row) -> str:
 
 
 def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
-    """The share of the way from the public to the not private figure; ``None``: there is none.
+    """The share of the way from the public down to the not private figure.
 
-    >>> gap_closed(20.0, 15.0, 10.0), gap_closed(20.0, 15.0, 20.0), gap_closed(None, 1.0, 2.0)
+    ``None``: there is no way, as private data make nothing better even without privacy.
+
+    >>> gap_closed(20.0, 15.0, 10.0), gap_closed(20.0, 15.0, 21.0), gap_closed(None, 1.0, 2.0)
     (0.5, None, None)
     """
-    if None in (public, private, not_private) or public == not_private:
+    if None in (public, private, not_private) or public <= not_private:
         return None
     return float((public - private) / (public - not_private))
 

@@ -89,6 +89,7 @@ def test_the_first_table_answers(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, pate(tmp_path))
     made = headline([(Index(rows), rows)])
     assert [row[0].text for row in made.rows] == ["gnmax", "lnmax"]
+    assert headline([(Index(rows), rows)] * 2) == made  # recipes that share a system
     cells = zip(made.columns, made.rows[0], strict=True)
     found = {title: cell.text for (title, _), cell in cells}
     own = figure(rows, "gnmax", "wer")
