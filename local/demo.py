@@ -91,7 +91,7 @@ class Chain:
 
 def demo(words: Sequence[str], root: Path, caller: Path) -> int:
     """Run both chains and make the page; returns the exit status."""
-    parsed = options.parse([Options], words, defaults={}, renamed={"size": "--preset"},
+    parsed = options.parse([Options], words, renamed={"size": "--preset"},
                            caller=caller, prog="./run.sh", help=__doc__ or "")
     o = options.build(Options, parsed)
     work, page = o.work_dir or root / "egs/demo", o.work_dir or root / "egs/mini"

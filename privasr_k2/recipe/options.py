@@ -74,11 +74,11 @@ def parse(
     classes: Sequence[type],
     words: Sequence[str],
     *,
-    defaults: Callable[[Mapping[str, str]], Mapping[str, Any]],
     renamed: Mapping[str, str],
     caller: Path,
     prog: str,
     help: str,
+    defaults: Callable[[Mapping[str, str]], Mapping[str, Any]] = lambda given: {},
     conf_keys: Mapping[str, str] = types.MappingProxyType({}),
     conf_value: Callable[[str, Mapping[str, Any]], Any] = lambda key, values: None,
 ) -> Parsed:
