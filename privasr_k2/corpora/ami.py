@@ -212,4 +212,4 @@ def _sample(utterances: Sequence[Utterance], hours: float, role: str, seed: int)
     return [utterances[index] for index in sorted(chosen)]
 
 
-CORPUS = Corpus(name="ami", read=read, lm_text=lm_text)
+CORPUS = Corpus(name="ami", read=read, lm_text=lm_text, license="CC BY 4.0")

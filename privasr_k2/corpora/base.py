@@ -125,6 +125,7 @@ class Corpus:
         unit: ``word`` or ``phone``, so that tables say WER or PER.
         sampling_rate: of the audio, in Hz; ``check_cuts`` reports another one.
         synthetic: whether the speech is made by a machine.
+        license: of speech and text, for model cards; empty: not stated.
         max_characters_per_second: of normalized text, blanks included; ``check_cuts`` reports
             denser text. Fast English has about 20.
     """
@@ -141,6 +142,7 @@ class Corpus:
     unit: str = "word"
     sampling_rate: int = 16000
     synthetic: bool = False
+    license: str = ""
     max_characters_per_second: float = 30.0
 
     def words(self, tokens: Sequence[str]) -> list[str]:

@@ -202,4 +202,5 @@ CORPUS = Corpus(
     normalize=_words,
     scored_units=dict.fromkeys(HESITATIONS, ""),
     max_characters_per_second=1000.0,
+    license="CC BY-SA 4.0",
 )

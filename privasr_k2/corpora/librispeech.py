@@ -112,4 +112,10 @@ def lm_text(given: CorpusInput) -> list[Path]:
     return [path for path in paths if path.is_file()][:1]
 
 
-CORPUS = Corpus("librispeech", read, lm_text=lm_text, expected_utterances=_UTTERANCES)
+CORPUS = Corpus(
+    "librispeech",
+    read,
+    lm_text=lm_text,
+    expected_utterances=_UTTERANCES,
+    license="CC BY 4.0",
+)

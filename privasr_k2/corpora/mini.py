@@ -305,4 +305,11 @@ def _share(of: set[Any], inside: set[Any]) -> float | None:
     return round(len(of & inside) / len(of), 4) if of else None
 
 
-CORPUS = Corpus("mini", read, lm_text=lm_text, sampling_rate=SAMPLING_RATE, synthetic=True)
+CORPUS = Corpus(
+    "mini",
+    read,
+    lm_text=lm_text,
+    sampling_rate=SAMPLING_RATE,
+    synthetic=True,
+    license="made by a program of this project (Apache-2.0)",
+)

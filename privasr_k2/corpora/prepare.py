@@ -163,6 +163,7 @@ def describe(corpus: Corpus, cuts_by_role: Mapping[str, CutSet]) -> dict[str, An
     return {
         "name": corpus.name,
         "synthetic": corpus.synthetic or some,
+        "license": corpus.license,
         "sampling_rate": corpus.sampling_rate,
         "public_roles": list(corpus.public_roles),
         "scored_units": dict(corpus.scored_units),

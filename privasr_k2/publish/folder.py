@@ -27,10 +27,11 @@ from privasr_k2.publish.card import (
 )
 from privasr_k2.publish.check import CARD, FORMAT, PRIVACY, PUBLISHED, sealed, sha256_of
 from privasr_k2.publish.kinds import FEATURES, Kind, files_of, kind_of
+from privasr_k2.publish.licenses import licenses_of
 from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path, values_of
 
-_NO_LICENSE = "Not stated. The licences of the data that are taken for public hold for their parts."
+_NO_LICENSE = "Not stated. The licences of public data hold for what was made of them:"
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,14 @@ class Source:
 
     Attributes:
         path: a folder or file below ``work_dir``.
-        stamp: of the stage that wrote it.
+        stamp: of the stage that wrote it; ``stamps``: of all.
         entries: all releases behind it, the oldest first.
     """
 
     path: Path
     work_dir: Path
     stamp: Mapping[str, Any]
+    stamps: list[dict[str, Any]]
     kind: Kind
     lineage: Lineage
     entries: tuple[Entry, ...]
@@ -131,7 +133,7 @@ def open_source(path: Path) -> Source:
         for entry in entries_beside(work_dir / copy)
     }
     in_order = sorted(entries.values(), key=lambda entry: (entry.time, entry.release))
-    return Source(path, work_dir, stamp, kind, behind, tuple(in_order))
+    return Source(path, work_dir, stamp, stamps, kind, behind, tuple(in_order))
 
 
 def _read_ledger(
@@ -177,6 +179,9 @@ def _card(
         ),
         "audits": [*_audits(source)],
         "license": license or _NO_LICENSE,
+        "licenses": licenses_of(
+            (path for _, path in source.lineage.public), source.work_dir, source.stamps
+        ),
     }
 
 

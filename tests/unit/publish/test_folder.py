@@ -16,6 +16,8 @@ from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.people import People
 from privasr_k2.publish.check import check_published
 from privasr_k2.publish.folder import publish
+from privasr_k2.publish.licenses import licenses_of
+from privasr_k2.recipe.history import stamps_below
 from tests.support.made_spending import COUNTS
 from tests.support.published import Work, model
 
@@ -205,6 +207,22 @@ def test_audits(work: Work, tmp_path: Path) -> None:
     # The claim is wrong.
     write_json(audit, {"marks": bound(1.5)})
     refused(work.path / "exp/m", tmp_path / "out", "the guarantee does not hold")
+
+
+def test_licences_of_public_corpora_stand_in_the_card(work: Work, tmp_path: Path) -> None:
+    for name, license in (("books", "CC BY 4.0"), ("toy", "")):
+        write_json(work.path / f"data/{name}/corpus.json", {"name": name, "license": license})
+        work.stamp(f"prepare_corpus --raw-corpus {name} --out-dir data/{name}", f"data/{name}")
+    write_json(work.path / "exp/lm/a.json", {})
+    work.stamp("train_lm --in-text data/books --in-dev data/toy/a --out-dir exp/lm", "exp/lm")
+    assert licenses_of(["exp/lm/a.json"], work.path, stamps_below(work.path)) == {
+        "books": "CC BY 4.0",
+        "toy": "not stated",
+    }
+    public = work.release("exp/n", model("exp/n"), more="--in-public-init exp/lm")
+    publish(public, tmp_path / "out")
+    assert "- corpus books: CC BY 4.0" in (tmp_path / "out/README.md").read_text()
+    assert check_published(tmp_path / "out")
 
 
 def test_the_card_names_what_a_reader_needs(work: Work, tmp_path: Path) -> None:
