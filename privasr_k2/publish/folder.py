@@ -114,6 +114,8 @@ def open_source(path: Path) -> Source:
         DataError: no stage has written it.
     """
     work_dir = work_dir_of(path)
+    stamps = stamps_below(work_dir)
+    _refuse_several(path, normal_path(str(path.absolute()), str(work_dir.absolute())), stamps)
     behind = lineage(path, work_dir, verify=True)
     if not behind.spent:
         way_out = (
@@ -124,7 +126,6 @@ def open_source(path: Path) -> Source:
         found = next(line for line in behind.lines() if line.startswith("NOT PROTECTED"))
         way_out = "make it of releases and public data alone; privasr ledger --in-path PATH"
         raise PrivacyError(path, "a guarantee", found, way_out)
-    stamps = stamps_below(work_dir)
     stamp = writers_of(normal_path(str(path.absolute()), str(work_dir.absolute())), stamps)[0]
     kind = kind_of(path, stamp["command"][0])
     entries = {
@@ -134,6 +135,16 @@ def open_source(path: Path) -> Source:
     }
     in_order = sorted(entries.values(), key=lambda entry: (entry.time, entry.release))
     return Source(path, work_dir, stamp, stamps, kind, behind, tuple(in_order))
+
+
+def _refuse_several(path: Path, start: str, stamps: list[dict[str, Any]]) -> None:
+    """A system's folder holds what several stages wrote, scores of the private data among it."""
+    outputs = [output for stamp in stamps for output in stamp["outputs"]]
+    inside = sorted({output for output in outputs if output.startswith(f"{start}/")})
+    if inside and start not in outputs:
+        names = ", ".join(output.removeprefix(f"{start}/") for output in inside)
+        expected, found = "what one stage has written", f"a folder with {names}"
+        raise PrivacyError(path, expected, found, "name the model or the file that is to leave")
 
 
 def _read_ledger(

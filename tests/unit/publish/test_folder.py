@@ -209,6 +209,14 @@ def test_audits(work: Work, tmp_path: Path) -> None:
     refused(work.path / "exp/m", tmp_path / "out", "the guarantee does not hold")
 
 
+def test_the_folder_of_a_system_is_no_release(work: Work, tmp_path: Path) -> None:
+    public = work.release("exp/n/am", model("exp/n/am"))
+    work.write({"exp/n/score_test/wer": "1"})
+    work.stamp("wer --in-hyps exp/n/hyps --out-dir exp/n/score_test", "exp/n/score_test")
+    refused(public.parent, tmp_path / "out", "a folder with am, am_privacy.json, score_test")
+    publish(public, tmp_path / "out")
+
+
 def test_licences_of_public_corpora_stand_in_the_card(work: Work, tmp_path: Path) -> None:
     for name, license in (("books", "CC BY 4.0"), ("toy", "")):
         write_json(work.path / f"data/{name}/corpus.json", {"name": name, "license": license})
