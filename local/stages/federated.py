@@ -109,11 +109,11 @@ class Adaptation:
             facts |= {"noise": noise, "client_sampling": sampling}
         where, method = ("Server", "server") if trained_on == "server" else ("FL", "fedlm")
         adaptation = "server" if trained_on == "server" else "federated"
-        start, how = ("scratch", "trained-from-scratch") if scratch else ("pretrained", "finetuned")
+        init, how = ("scratch", "trained-from-scratch") if scratch else ("pretrained", "finetuned")
         self.systems[name] = self.r.system(
             name, label=f"{where}-{how} NNLM ({label})", method=method,
             compare_with=[self.systems.get(other) for other in others if other != name],
-            public=self.systems["pretrained"], adaptation=adaptation, start=start, confidences=use,
+            public=self.systems["pretrained"], adaptation=adaptation, init=init, confidences=use,
             tuned=self.o.tune, **facts)
         return self.systems[name]
 

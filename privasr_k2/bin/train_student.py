@@ -10,7 +10,7 @@ student.labeled_role names a part of --in-public-feats whose transcripts are tra
 student.unlabeled_data=[self_training] reads --in-public-nbest, N-best lists of the pool by a public
 model. Without --in-labels the student learns these alone, as a control. Of several values of
 unlabeled_data the one with the fewest errors on dev is kept. --out-dir gets what train_am writes,
-with checkpoints in ways/, and student.json. For several processes start it with torchrun, as
+with checkpoints in candidates/, and student.json. For several processes start it with torchrun, as
 train_am.
 """
 

@@ -79,7 +79,7 @@ class StudentInputs:
 
 
 class _Trained(NamedTuple):
-    way: str
+    use: str
     counts: Mapping[str, int]
     dev: Mapping[str, float]
     weights: Mapping[str, Tensor]
@@ -94,7 +94,7 @@ def train_student(
     without public transcripts the student is its initial model.
 
     Args:
-        folder: gets ``ways/<way>/`` with what the trainer writes, the model and ``student.json``.
+        folder: gets what the trainer writes, ``candidates/<use>/``; the model; ``student.json``.
         config: of the class that :func:`config_of` makes.
         num_workers: processes that read ahead where features do not fit in memory.
 
@@ -105,32 +105,32 @@ def train_student(
     _check_features(given)
     spec = spec_of(config, given.dev[0].num_features, given.lang.num_tokens)
     # Check the data of all uses before the first training.
-    ways = config.student.unlabeled_data
+    uses = config.student.unlabeled_data
     start = partial(begin_model, spec, config, given.init, given.lang.tokens)
-    data = [_data(way, given, config, start()) for way in ways]
-    if given.init is None and not all(use.teaches for use in data):
+    data = [_data(use, given, config, start()) for use in uses]
+    if given.init is None and not all(of_use.teaches for of_use in data):
         problem = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
         way_out = "spend more, or add public data"
         raise DataError("--in-labels", "something to learn from", problem, way_out)
     train_one = partial(_train, student_loss, given, spec, folder, config, process, num_workers)
     students: list[_Trained] = []
-    for number, (way, use) in enumerate(zip(ways, data)):
+    for number, (use, data_of_use) in enumerate(zip(uses, data)):
         # Where all utterances were answered, all uses have the same data.
-        same = next((k for k in range(number) if data[k].targets == use.targets), None)
+        same = next((k for k in range(number) if data[k].targets == data_of_use.targets), None)
         if same is None:
-            students.append(train_one(way, use))
+            students.append(train_one(use, data_of_use))
         else:
-            log.info("%s: the same data as %s, not trained again", way, students[same].way)
-            students.append(students[same]._replace(way=way))
+            log.info("%s: the same data as %s, not trained again", use, students[same].use)
+            students.append(students[same]._replace(use=use))
     if not process.leads:
         return
     best = min(students, key=lambda student: (student.dev["token_errors"], student.dev["loss"]))
     for student in students:
         errors, nats = student.dev["token_errors"], student.dev["loss"]
-        log.info("%s: on dev %.4f errors and %.4f nats a token", student.way, errors, nats)
+        log.info("%s: on dev %.4f errors and %.4f nats a token", student.use, errors, nats)
     configuration.save(config, folder / "config.yaml")
-    about = {s.way: {"utterances": dict(s.counts), "dev": dict(s.dev)} for s in students}
-    write_json(folder / ABOUT, {"way": best.way, "ways": about})
+    about = {s.use: {"utterances": dict(s.counts), "dev": dict(s.dev)} for s in students}
+    write_json(folder / ABOUT, {"unlabeled_data": best.use, "candidates": about})
     save_model(folder, spec, best.weights, given.lang.tokens)
 
 
@@ -143,11 +143,11 @@ def _check_features(given: StudentInputs) -> None:
         raise DataError("--in-public-pool", expected, sizes, way_out)
 
 
-def _data(way: str, given: StudentInputs, config: Any, model: AcousticModel) -> StudentData:
+def _data(use: str, given: StudentInputs, config: Any, model: AcousticModel) -> StudentData:
     frames = model.output_frames if model.needs_frames() else None
     shortest = 1.0 - config.time_stretch
     parts = (given.pool, given.labels, given.labeled, given.lists, given.lang)
-    return student_data(way, *parts, config.student, frames, shortest)
+    return student_data(use, *parts, config.student, frames, shortest)
 
 
 def _train(
@@ -158,13 +158,13 @@ def _train(
     config: Any,
     process: Process,
     num_workers: int,
-    way: str,
+    use: str,
     data: StudentData,
 ) -> _Trained:
-    """Minimize ``loss`` on the data of one way."""
-    log.info("%s: %s", way, ", ".join(f"{name} {count}" for name, count in data.counts.items()))
+    """Minimize ``loss`` on the data of one use."""
+    log.info("%s: %s", use, ", ".join(f"{name} {count}" for name, count in data.counts.items()))
     model = begin_model(spec, config, given.init, given.lang.tokens)
-    training = folder / "ways" / way
+    training = folder / "candidates" / use
     reads = dict(
         max_duration=config.max_duration, num_workers=num_workers, memory_gb=config.memory_gb
     )
@@ -179,25 +179,25 @@ def _train(
         unanswered=config.student.unanswered,
     )
     if not data.teaches:
-        log.warning("%s: no label can be learned: the student is --in-public-init", way)
+        log.warning("%s: no label can be learned: the student is --in-public-init", use)
         weights = {name: value.clone() for name, value in model.state_dict().items()}
         scores = evaluate(losses.to(process.device), task, dev, process)
-        return _Trained(way, data.counts, scores, weights)
+        return _Trained(use, data.counts, scores, weights)
     # The task holds the training targets; a batch's own targets are the heaviest hypotheses.
     heaviest = {n: (target.sequences or ((0,),))[0] or (0,) for n, target in data.targets.items()}
     share = {"rank": process.rank, "world_size": process.world_size}
     source = Batches(data.cuts, heaviest, seed=config.seed, **share, **reads)
     content = fit_features(model, source, config, given.init)
     fingerprint = training_fingerprint(
-        config, way, spec, given.lang.tokens, data.targets, content, model
+        config, use, spec, given.lang.tokens, data.targets, content, model
     )
     epochs = train(losses, task, source, dev, training, config, process, fingerprint)
     if not process.leads:
-        return _Trained(way, data.counts, {}, {})
+        return _Trained(use, data.counts, {}, {})
     weights = average(epochs)
     fill(losses, weights, training / "checkpoints")
     scores = evaluate(losses.to(process.device), task, dev, process)
-    return _Trained(way, data.counts, scores, losses.inner_weights(weights))
+    return _Trained(use, data.counts, scores, losses.inner_weights(weights))
 
 
 def _dev(given: StudentInputs, model: AcousticModel) -> tuple[CutSet, dict[str, list[int]]]:

@@ -50,12 +50,12 @@ def test_a_student(folder: Path) -> None:
     more = ["student.unlabeled_data=[none,self_training]", "student.unanswered.min_confidence=1.0"]
     call("train_student", *flags(folder), *more, "--in-public-nbest", folder / "nbest")
     about = read_json(folder / "out" / "student.json")
-    assert about["ways"]["self_training"]["utterances"] == {
+    assert about["candidates"]["self_training"]["utterances"] == {
         "pool": 6, "answered": 2, "answered_used": 2, "unanswered_used": 4, "labelled_used": 0,
     }  # fmt: skip
     assert load_recognizer(folder / "out").num_tokens == 5
     call("train_student", *flags(folder), "--in-public-init", folder / "out")
-    assert read_json(folder / "out" / "student.json")["way"] == "none"
+    assert read_json(folder / "out" / "student.json")["unlabeled_data"] == "none"
 
 
 def test_guesses_alone(folder: Path) -> None:
@@ -67,7 +67,7 @@ def test_guesses_alone(folder: Path) -> None:
         f"--in-public-nbest {folder}/nbest",
     ]
     call("train_student", *given[:at], *given[at + 2 :], *more)
-    found = read_json(folder / "out" / "student.json")["ways"]["self_training"]["utterances"]
+    found = read_json(folder / "out" / "student.json")["candidates"]["self_training"]["utterances"]
     assert (found["answered"], found["unanswered_used"]) == (0, 6)
 
 

@@ -74,13 +74,18 @@ def test_certain_labels_train_as_transcripts_do(kind, corpus, tmp_path):
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-3, atol=1e-4)
     assert load_recognizer(tmp_path / "student").tokens == list(given.lang.tokens)
-    records = log_of(tmp_path / "student" / "ways" / "none")
+    records = log_of(tmp_path / "student" / "candidates" / "none")
     expected = [record["dev_loss"] for record in log_of(tmp_path / "am")]
     assert [record["dev_loss"] for record in records] == pytest.approx(expected, rel=1e-3)
     about = read_json(tmp_path / "student" / "student.json")
-    assert about["way"] == "none" and about["ways"]["none"]["utterances"]["answered_used"] == 10
+    assert (
+        about["unlabeled_data"] == "none"
+        and about["candidates"]["none"]["utterances"]["answered_used"] == 10
+    )
     # One epoch averaged: the dev loss of the model is that of the last epoch.
-    assert about["ways"]["none"]["dev"]["loss"] == pytest.approx(records[-1]["dev_loss"], rel=1e-5)
+    assert about["candidates"]["none"]["dev"]["loss"] == pytest.approx(
+        records[-1]["dev_loss"], rel=1e-5
+    )
 
 
 def test_of_several_ways_the_best_on_dev_is_kept(corpus, tmp_path):
@@ -89,20 +94,20 @@ def test_of_several_ways_the_best_on_dev_is_kept(corpus, tmp_path):
     given = inputs(corpus, labels=labels)
     config = quick("ctc", *BOTH)
     train_student(given, tmp_path / "s", config, ALONE)
-    about = read_json(tmp_path / "s" / "student.json")["ways"]
+    about = read_json(tmp_path / "s" / "student.json")["candidates"]
     assert list(about) == ["none", "consistency"]
     assert [way["utterances"]["unanswered_used"] for way in about.values()] == [0, 7]
-    chosen = read_json(tmp_path / "s" / "student.json")["way"]
+    chosen = read_json(tmp_path / "s" / "student.json")["unlabeled_data"]
     of_dev = {way: record["dev"] for way, record in about.items()}
     ranks = {way: (dev["token_errors"], dev["loss"]) for way, dev in of_dev.items()}
     assert chosen == min(ranks, key=lambda way: ranks[way]) and len(set(ranks.values())) == 2
     for name, value in load_tensors(tmp_path / "s" / "model.safetensors").items():
-        path = tmp_path / "s" / "ways" / chosen / "checkpoints" / "epoch-2.safetensors"
+        path = tmp_path / "s" / "candidates" / chosen / "checkpoints" / "epoch-2.safetensors"
         assert torch.equal(value, load_tensors(path)[f"model.{name}"])
     before = (tmp_path / "s" / "model.safetensors").read_bytes()
     train_student(given, tmp_path / "s", config, ALONE)  # finished: nothing is trained again
     assert (tmp_path / "s" / "model.safetensors").read_bytes() == before
-    latest = tmp_path / "s" / "ways" / "none" / "checkpoints" / "latest.safetensors"
+    latest = tmp_path / "s" / "candidates" / "none" / "checkpoints" / "latest.safetensors"
     fingerprint = read_header(latest)["fingerprint"]
     other = quick("ctc", *BOTH, "student.unlabeled_data=[none]", "student.labeled_weight=2")
     train_student(given, tmp_path / "s", other, ALONE)  # another loss is another training
@@ -114,8 +119,11 @@ def test_ways_without_a_difference_are_trained_once(corpus, tmp_path):
     config = quick("ctc", "epochs=1", *BOTH)
     train_student(inputs(corpus, labels=labels), tmp_path / "s", config, ALONE)
     about = read_json(tmp_path / "s" / "student.json")
-    assert about["way"] == "none" and about["ways"]["none"] == about["ways"]["consistency"]
-    assert [path.name for path in (tmp_path / "s" / "ways").iterdir()] == ["none"]
+    assert (
+        about["unlabeled_data"] == "none"
+        and about["candidates"]["none"] == about["candidates"]["consistency"]
+    )
+    assert [path.name for path in (tmp_path / "s" / "candidates").iterdir()] == ["none"]
 
 
 def test_weights_and_guesses_count(corpus, tmp_path):
@@ -147,7 +155,10 @@ def test_with_nothing_to_learn_it_is_the_public_model(corpus, tmp_path):
     assert found.keys() == start.keys()
     assert all(torch.equal(found[name], start[name]) for name in start)
     about = json.loads((student / "student.json").read_text())
-    assert about["way"] == "none" and about["ways"]["none"]["utterances"]["answered_used"] == 0
+    assert (
+        about["unlabeled_data"] == "none"
+        and about["candidates"]["none"]["utterances"]["answered_used"] == 0
+    )
     with pytest.raises(DataError, match="none of 10 utterances answered"):
         train_student(replace(given, labels={}), tmp_path / "other", config, ALONE)
     assert not (tmp_path / "other").exists()
