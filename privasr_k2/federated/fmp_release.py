@@ -44,7 +44,7 @@ from privasr_k2.privacy.clipping import Norm, clip_rows
 from privasr_k2.privacy.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise, FixedPointGrid
 from privasr_k2.privacy.people import People
 from privasr_k2.privacy.release import Release
-from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.spending import DECODED_TOGETHER, Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy, Turns
 
 MECHANISMS: dict[str, Norm] = {"discrete_laplace": "l1", "discrete_gaussian": "l2"}
@@ -56,7 +56,7 @@ _MARGINALS, AGAIN = "released marginals", "release them again"
 _DEVICE = "the personal marginal on the device, what is rescored with it, and whoever sees that"
 _WHEN = "when utterances came, and how many: a unit's words are hidden, not its place in a round"
 _STEPS_LOG2 = 13  # steps in the bound: what is cut off is 1/8192 of it a word and unit
-_PADDED, _ROWS = 4_000_000, 2**20  # values and rows that are clipped at a time
+_BLOCK = 4_000_000  # values that are clipped at a time
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,7 @@ class FmpMechanism:
                 f" {self.norm.upper()}; nothing else of it is used in the release",
                 "the vocabulary and the background marginals, wherever they are from",
                 _DEVICE,
+                DECODED_TOGETHER,
             ),
         )
 
@@ -258,21 +259,19 @@ def clipped_increments(
 
 
 def _clipped(rows: csr_array, bound: float, norm: Norm) -> np.ndarray:
-    """The values of ``rows``, each row clipped; rows of similar length are padded together."""
+    """The values of ``rows``, each row clipped.
+
+    Rows of one length are computed together, and none is padded: floats add up in another order
+    where there is padding, so that the longest row would decide how others at the bound are
+    clipped.
+    """
     lengths = np.diff(rows.indptr)
     clipped = np.zeros(len(rows.data))
-    order = np.argsort(-lengths, kind="stable")
-    start = 0
-    while start < len(order):
-        longest = int(lengths[order[start]])
-        block = order[start : start + max(1, min(_ROWS, _PADDED // max(1, longest)))]
-        start += len(block)
-        columns = np.arange(longest)
-        inside = columns < lengths[block][:, None]
-        places = (rows.indptr[block][:, None] + columns)[inside]
-        padded = np.zeros(inside.shape)
-        padded[inside] = rows.data[places]
-        clipped[places] = clip_rows(padded, bound=bound, norm=norm).values[inside]
+    for length in np.unique(lengths[lengths > 0]).tolist():
+        same = np.flatnonzero(lengths == length)
+        for block in np.array_split(same, -(-len(same) * length // _BLOCK)):
+            places = rows.indptr[block][:, None] + np.arange(length)
+            clipped[places] = clip_rows(rows.data[places], bound=bound, norm=norm).values
     return clipped
 
 

@@ -37,7 +37,7 @@ from privasr_k2.privacy import checks
 Norm: TypeAlias = Literal["l1", "l2"]
 # 2^33 steps in a value at most, 2^53 in a sum that float64 holds exactly.
 _STEPS_IN_BOUND_LOG2 = 32
-_MAX_UNITS = 2**20
+MAX_UNITS = 2**20
 # Sums of squares of halves of the steps (17 bits each) stay below 2^63.
 _MAX_SIZE = 2**28
 # Far from where a step, or the square of a step, leaves the range of float64.
@@ -76,7 +76,8 @@ def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped:
     """A unit in each row: (K, D) real numbers, where K may be 0; those not finite count as 0.
 
     ``values.sum(axis=0)`` is exact: adding or removing any row moves it by at most ``bound``,
-    whatever the row holds, and replacing one by at most twice ``bound``.
+    whatever the row holds, and replacing one by at most twice ``bound``. That is so for one K x D:
+    another D, with zeros in all rows, may round the norms of all of them otherwise.
 
     Args:
         bound: between 1e-250 and 1e250.
@@ -88,12 +89,12 @@ def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped:
     >>> clip_rows([[8.0, 0.0], [0.0, 1.0]], bound=2.0, norm="l2").clipped
     1
     """
-    array = _numbers("rows", rows)
+    array = np.ascontiguousarray(_numbers("rows", rows))
     step = grid_step(bound)
     if norm not in ("l1", "l2"):
         raise PrivacyError("norm", "l1 or l2", repr(norm), "choose one of them")
-    if array.ndim != 2 or array.shape[0] > _MAX_UNITS or array.shape[1] > _MAX_SIZE:
-        expected = f"shape (K, D) with at most {_MAX_UNITS} units of at most {_MAX_SIZE} values"
+    if array.ndim != 2 or array.shape[0] > MAX_UNITS or array.shape[1] > _MAX_SIZE:
+        expected = f"shape (K, D) with at most {MAX_UNITS} units of at most {_MAX_SIZE} values"
         way_out = "sum exactly, for example with integers, beyond that"
         raise PrivacyError("rows", expected, f"shape {array.shape}", way_out)
     values = np.empty(array.shape)

@@ -74,6 +74,29 @@ def test_no_unit_moves_more_than_is_claimed(
     assert max(found) > 0.3 * claimed  # it is no bound that nothing comes near
 
 
+@pytest.mark.parametrize(
+    ("kind", "bound", "row"),
+    [
+        ("discrete_laplace", 10.0, (1, 1, 1, 1, 6)),
+        ("discrete_gaussian", 8.0, (1, 2, 2, 1, 2, 7, 1)),
+    ],
+)
+def test_a_long_unit_changes_nobody_elses_clip(
+    kind: str, bound: float, row: tuple[int, ...]
+) -> None:
+    """Norms at the bound came out otherwise beside a longer row, with which they were padded."""
+    made = mechanism(mechanism=kind, bound=bound, rounds=1)
+    counts = np.zeros((301, 164))
+    counts[:300, : len(row)] = row
+    counts[300, 100:] = 1.0
+    rounds, units = np.zeros(301, dtype=int), np.arange(301)
+    whole = clipped_increments(csr_array(counts), rounds, units, made)
+    counts[300] = 0.0
+    moved = whole - clipped_increments(csr_array(counts), rounds, units, made)
+    assert not moved[:, :100].any()
+    assert norm_of(moved, made.norm) <= made.bound_steps
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", ["discrete_laplace", "discrete_gaussian"])
 def test_the_worst_unit_reaches_the_claim(strategy: str, kind: str) -> None:
