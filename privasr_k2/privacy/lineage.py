@@ -127,7 +127,7 @@ def _follow(
     public = {*values_of(command, "--in-public-", "--raw-public-")}
     raw = [path for path in values_of(command, "--raw-") if path not in covered | public]
     if privacy:
-        found.spent[label] = privacy[0]
+        _spent(found, label, privacy[0])
     if raw:
         _add(found.unprotected, label)
     elif not privacy:
@@ -136,6 +136,8 @@ def _follow(
         _add(found.covered, (label, path))
     for path in sorted(public):
         _add(found.public, (label, path))
+        for behind, beside in _releases_behind(path, stamps):
+            _spent(found, behind, beside)
     next_stamps = []
     for path in dict.fromkeys(values_of(command, "--in-")):
         if path not in public and path not in covered:
@@ -144,6 +146,34 @@ def _follow(
                 _add(found.unknown, (label, path))
             next_stamps += writers
     return next_stamps
+
+
+def _spent(found: Lineage, label: str, privacy: str) -> None:
+    """Stages of two recipes may have one label."""
+    other = found.spent.get(label, privacy) != privacy
+    found.spent[f"{label}, {privacy}" if other else label] = privacy
+
+
+def _releases_behind(path: str, stamps: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The releases that a public input was made of: whoever gets what is made of it gets them.
+
+    Each as its stage's label and its ``privacy.json``.
+    """
+    releases: list[tuple[str, str]] = []
+    todo, seen = [path], set[str]()
+    while todo:
+        for stamp in writers_of(todo.pop(), stamps):
+            key = "\0".join(stamp["outputs"])
+            if key in seen:
+                continue
+            seen.add(key)
+            command = stamp["command"]
+            inputs = values_of(command, "--in-")
+            if privacy := values_of(command, "--out-privacy"):
+                releases.append((f"stage {stamp['number']} ({stamp['title']})", privacy[0]))
+                inputs = [p for p in inputs if p not in values_of(command, "--in-private-")]
+            todo += inputs
+    return releases
 
 
 def _add(items: list[Any], item: object) -> None:

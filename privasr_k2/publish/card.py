@@ -19,8 +19,8 @@ _INFINITE = "infinite"
 _TOLERANCE = 1e-3  # of epsilon, between versions of the accountants
 #: Facts that the card takes for public, whatever is released.
 PUBLIC_FACTS = (
-    "Names of data, numbers of units, the most units that one person is, and which releases are"
-    " about the same people are taken for public.",
+    "Names of data, the most units that one person is, and which releases are about the same people"
+    " are taken for public.",
     "Whose speech or text made the models behind the private inputs, such as a recognizer's, is not"
     " looked at.",
 )

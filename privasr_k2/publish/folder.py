@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from privasr_k2.publish.licenses import licenses_of
 from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path, values_of
 
+NOT_PUBLISHED = "not published"
 _NO_LICENSE = "Not stated. The licences of public data hold for what was made of them:"
 
 
@@ -80,12 +81,14 @@ def publish(
     ledger = (ledger or source.work_dir / "privacy" / "ledger.json").resolve()
     book, declared = _read_ledger(ledger, source, second)
     card = _card(source, ledger, book, declared, license)
+    for record in card["guarantees"]:
+        record["units"] = None
     with atomic_path(out) as folder:
         folder.mkdir(parents=True)
         for name, file in _copied(source):
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(file, folder / name)
-        Ledger(folder / PRIVACY).write(source.entries)
+        Ledger(folder / PRIVACY).write(tuple(map(public_entry, source.entries)))
         document = {
             "format": FORMAT,
             "kind": source.kind.name,
@@ -194,6 +197,17 @@ def _card(
             (path for _, path in source.lineage.public), source.work_dir, source.stamps
         ),
     }
+
+
+def public_entry(entry: Entry) -> Entry:
+    """An entry without what tells two data sets apart, whoever they are of.
+
+    Fingerprint and people are digests under the ledger's key: equal ones in two published folders
+    say that nothing in the private inputs, or nobody, has changed. The number of units says whether
+    everybody has data.
+    """
+    spending = replace(entry.spending, units=None)
+    return replace(entry, fingerprint=NOT_PUBLISHED, people=None, spending=spending)
 
 
 def _public(label: str, path: str) -> str:

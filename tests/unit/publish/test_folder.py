@@ -241,4 +241,36 @@ def test_the_card_names_what_a_reader_needs(work: Work, tmp_path: Path) -> None:
     assert (record["unit"], record["person_units"], record["accountant"]) == ("user", 1, "PLD")
     assert "seal" not in read_json(tmp_path / "out/privacy.json")
     [entry] = Ledger(tmp_path / "out/privacy.json").entries()
-    assert entry.spending == dataclasses.replace(COUNTS, person_units=1)
+    assert entry.spending == dataclasses.replace(COUNTS, person_units=1, units=None)
+
+
+def test_releases_behind_public_inputs_are_on_the_card(work: Work, tmp_path: Path) -> None:
+    """A model that began at one of sanitized text gives away the sanitized text, too."""
+    work.write({"exp/lm/model.safetensors": "1"})
+    work.stamp("train_lm --in-text exp/m --out-dir exp/lm", "exp/lm")
+    public = work.release("exp/n", model("exp/n"), more="--in-public-init exp/lm")
+    publish(public, tmp_path / "out")
+    entries = check_published(tmp_path / "out")
+    assert {entry.release for entry in entries} == {
+        entry.release for entry in Ledger(work.ledger).entries()
+    }
+    assert len(entries) == 2
+
+
+def test_two_folders_do_not_tell_whether_data_or_people_are_the_same(
+    work: Work, tmp_path: Path
+) -> None:
+    """Digests under the ledger's one key would be equal, and the number of units would differ."""
+    others = People.of([("anna", "anna")], source="clients")
+    work.enter("exp/n_privacy.json", dataclasses.replace(COUNTS, units=1000), others)
+    work.write(model("exp/n"))
+    flags = "--in-private-clients exp/clients --out-dir exp/n --out-privacy exp/n_privacy.json"
+    work.stamp(f"train_fedlm {flags}", "exp/n", "exp/n_privacy.json")
+    entries = []
+    for name in "mn":
+        publish(work.path / "exp" / name, tmp_path / name)
+        text = (tmp_path / name / "published.json").read_text()
+        assert '"units": null' in text and "1000" not in text
+        [entry] = check_published(tmp_path / name)
+        entries.append(dataclasses.replace(entry, release="", time=""))
+    assert entries[0] == entries[1] and entries[0].people is None
