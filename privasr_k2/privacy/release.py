@@ -235,7 +235,7 @@ def _check_budget(
 ) -> None:
     if max_epsilon is None:
         return
-    for total in totals(new, spent_of(ledger, entered), delta=new.spending.delta):
+    for total in totals(new, spent_of(ledger, entered)):
         if total.epsilon.value <= max_epsilon:
             continue
         epsilon = f"{shown(total.epsilon.value)} at delta {total.epsilon.delta:g}"

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.privacy.keys import Keys
-from privasr_k2.privacy.ledger import Declaration, Entry, Ledger
+from privasr_k2.privacy.ledger import FORMAT, Declaration, Entry, Ledger
 from privasr_k2.privacy.lineage import work_dir_of
 
 _SKIPPED = {".stages", "feats", "log", "tensorboard", "checkpoints"}
+_HEAD = 200  # bytes in which a ledger names its format
 WAY_OUT = (
     "give the ledger that they were entered in (--ledger FILE), or enter them again (privasr ledger"
     " restore), or record that they are lost and not counted (privasr ledger declare --reason TEXT)"
@@ -98,6 +99,7 @@ class Copies:
         if self.work_dir is None:
             return
         for folder, folders, files in os.walk(self.work_dir):
+            yield from _set_aside(Path(folder, ".stages"))
             folders[:] = sorted(set(folders) - _SKIPPED)
             yield from (Path(folder, name) for name in sorted(files) if _is_privacy(name))
 
@@ -171,6 +173,15 @@ def _opened(copies: Copies) -> Ledger:
 
 def _is_privacy(name: str) -> bool:
     return name == "privacy.json" or name.endswith("_privacy.json")
+
+
+def _set_aside(stages: Path) -> Iterator[Path]:
+    """Copies that the stage runner keeps under numbers while a stage is made again (--force)."""
+    for path in sorted(stages.glob("*.before/*")) + sorted(stages.glob("*.partial/*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                if FORMAT.encode() in file.read(_HEAD):
+                    yield path
 
 
 def _copied(source: Path, target: Path) -> None:

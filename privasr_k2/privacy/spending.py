@@ -24,6 +24,10 @@ RANKS = {
 }  # fmt: skip
 """Units of guarantees, the finest first; those of one rank are not parts of each other."""
 UNITS = tuple(RANKS)
+#: Of releases that are made of what a recognizer has heard.
+DECODED_TOGETHER = (
+    "where the text was recognized: rounding of scores that utterances decoded together share"
+)
 #: Units that are whole persons.
 WHOLE = ("speaker", "user")
 #: What is absent from the entries of earlier versions, and from those that do not need it.

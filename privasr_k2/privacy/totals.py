@@ -93,16 +93,25 @@ def are_related(one: Spent, other: Spent) -> bool:
     return is_related(one.spending.data, other.spending.data)
 
 
-def totals(new: Spent, before: Sequence[Spent], *, delta: float) -> list[Total]:
+def totals(new: Spent, before: Sequence[Spent]) -> list[Total]:
     """The largest totals over the people of ``new``: for a person, and for the finest unit.
+
+    A release of all that people say counts for their names, too. So the totals of names count here,
+    whichever of the releases came first.
 
     Args:
         new: the release in question.
         before: all others of the ledger; those about other people do not count.
-        delta: of every total.
+
+    Returns:
+        At the smallest delta of the releases that count.
     """
-    spent = [*before, new]
-    return _worst(_all_levels(spent, _largest(_groups(spent, len(before)))), delta)
+    spent, last = [*before, new], len(before)
+    about = [n for n in range(last) if spent[n].spending.hides_names_alone]
+    of_names = {group for n in about for group in _groups(spent, n) if last in group}
+    groups = _largest(_groups(spent, last) | of_names)
+    delta = min(spent[n].spending.delta for group in groups for n in group)
+    return _worst(_all_levels(spent, groups), delta)
 
 
 def ledger_totals(spent: Sequence[Spent], delta: float | None = None) -> list[LedgerTotal]:

@@ -128,3 +128,18 @@ def test_outside_of_a_work_folder_only_a_named_copy_is_kept(tmp_path: Path) -> N
     assert Copies.of(tmp_path / "ledger.json", tmp_path / "privacy.json").second is None
     named = Copies.of(tmp_path / "ledger.json", tmp_path / "privacy.json", tmp_path / "copy")
     assert named.second == tmp_path / "copy" and named.work_dir is None
+
+
+def test_what_the_stage_runner_has_set_aside_is_known(work: Path) -> None:
+    """--force moves the copy beside a release away before the release begins."""
+    older = ledger_of(work).read_bytes()
+    enter(work, "three")
+    shutil.rmtree(work.with_name("mini.ledger"))
+    ledger_of(work).write_bytes(older)
+    shelf = work / "exp/three/.stages/lm.before"
+    shelf.mkdir(parents=True)
+    (work / "exp/three/privacy.json").rename(shelf / "1")
+    (shelf / "0").write_text("weights")
+    with pytest.raises(PrivacyError, match=r"1 that it lacks .*lm\.before"):
+        enter(work, "three")
+    assert len(sealed(work).entries()) == 2

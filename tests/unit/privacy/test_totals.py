@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -42,7 +43,7 @@ def spent(
 
 
 def by_level(new: Spent, *before: Spent) -> dict[str, Total]:
-    return {total.level: total for total in totals(new, before, delta=DELTA)}
+    return {total.level: total for total in totals(new, before)}
 
 
 def epsilon(*of: events.Event, relation: Relation = ADD) -> float:
@@ -107,8 +108,23 @@ def test_names_count_among_each_other_and_never_for_the_person() -> None:
     names = {"event": replaced, "relation": REPLACE, "person_units": 1}
     found = by_level(spent("document", **names), spent("mention", **names))
     assert found["mention"].epsilon.value == epsilon(replaced, replaced, relation=REPLACE)
-    assert by_level(spent("user"), spent("mention", **names))[PERSON].releases == 1
-    assert by_level(spent("mention", **names), spent("user"))[PERSON].releases == 2
+    # What is released of all that a person says counts for the names, whichever comes first.
+    text, other = spent("mention", **names), spent("user")
+    first, last = by_level(text, other), by_level(other, text)
+    assert first.keys() == last.keys() == {PERSON, "mention"}
+    for level, total in first.items():
+        assert total.releases == last[level].releases == 2
+        assert total.epsilon.value == pytest.approx(last[level].epsilon.value)
+    [alone, of_names] = ledger_totals([spent("user"), spent("mention", **names)])
+    assert (alone.totals[0].releases, of_names.totals[0].releases) == (1, 2)
+
+
+def test_a_large_delta_of_the_last_release_loosens_nothing() -> None:
+    loose = spent("user")
+    loose = replace(loose, spending=replace(loose.spending, delta=5e-4))
+    [person, _] = totals(loose, [spent("user")])
+    assert person.epsilon.delta == DELTA
+    assert person.epsilon.value == epsilon(NOISE, NOISE)
 
 
 def test_both_relations_together() -> None:
