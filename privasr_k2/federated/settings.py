@@ -26,7 +26,7 @@ from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.noise import GaussianNoise
 from privasr_k2.privacy.sampling import Sampling
-from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.spending import DECODED_TOGETHER, Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 from privasr_k2.recipe import renames
 
@@ -219,6 +219,7 @@ def spending(config: FedLmConfig, clients: int, unit: str) -> Spending:
             "how many clients and rounds there are",
             _SEVERAL,
             _TIMES,
+            DECODED_TOGETHER,
             *shared,
         ),
     )

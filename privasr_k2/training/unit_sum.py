@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from privasr_k2.privacy.clipping import grid_step
+from privasr_k2.errors import PrivacyError
+from privasr_k2.privacy.clipping import MAX_UNITS, grid_step
 
 _STEP_WITHOUT_CLIP = 2.0**-32
 # Values of a block, in float64 on the way: they stay in a cache.
@@ -94,6 +95,9 @@ class UnitSum:
         self.within += _HALF * (2 * int(is_within.sum()) - added)
         self.norm += float(norms.sum())
         self.count += added
+        if self.clip is not None and self.count > MAX_UNITS:
+            found, way_out = f"{self.count:,}", "take a smaller cohort"
+            raise PrivacyError("a sum", f"at most {MAX_UNITS:,} units", found, way_out)
         self.left_out += len(finite) - added
         return added
 
