@@ -18,6 +18,7 @@ from privasr_k2.am.sequence import Recognizer
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text
 from privasr_k2.graph.lang import read_tokens, symbols_text
+from privasr_k2.training.trainable import merged_adapters
 from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
 
 _UNTRAINED = {"untrained": True}
@@ -34,12 +35,13 @@ def save_model(
     """Write the files that :func:`load_model` reads; ``model.safetensors`` last.
 
     Args:
+        weights: of the model; adapters become part of the weights that they were added to.
         untrained: there was nothing to learn from, and the weights are those that it began with.
     """
     if tokens is not None:
         write_text(folder / TOKENS, symbols_text(tokens))
     configuration.save(spec, folder / SPEC)
-    save_tensors(folder / WEIGHTS, weights, _UNTRAINED if untrained else None)
+    save_tensors(folder / WEIGHTS, merged_adapters(weights), _UNTRAINED if untrained else None)
 
 
 def is_untrained(folder: Path) -> bool:

@@ -42,6 +42,7 @@ class CtcModel(AcousticModel):
     """
 
     ctc_topology = "standard"
+    output_layers = ("output",)
 
     def __init__(self, spec: CtcSpec) -> None:
         super().__init__(spec)

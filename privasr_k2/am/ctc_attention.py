@@ -57,6 +57,7 @@ class CtcAttentionModel(SequenceModel):
     """
 
     ctc_topology = "standard"
+    output_layers = ("speller.output", "ctc_output")
 
     def __init__(self, spec: CtcAttentionSpec) -> None:
         super().__init__(spec)

@@ -35,6 +35,8 @@ class LasSpec(SequenceSpec):
 class LasModel(SequenceModel):
     """Encoder and speller."""
 
+    output_layers = ("speller.output",)
+
     def __init__(self, spec: LasSpec) -> None:
         super().__init__(spec)
         self.speller = Speller(self.encoder.out_dim, spec.num_tokens, spec.speller)

@@ -16,6 +16,7 @@ from privasr_k2.am.time_stretch import time_stretch
 from privasr_k2.constraints import NotNegative, Positive, ShareBelowOne
 from privasr_k2.data.batches import Batch
 from privasr_k2.training.task import TrainerConfig
+from privasr_k2.training.trainable import LAST_BLOCK, LoraConfig
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class AmConfig(TrainerConfig):
     utterance_mean: bool
     time_stretch: ShareBelowOne
     spec_augment: SpecAugmentConfig
+    trained: list[str]
+    lora: LoraConfig
     max_duration: Positive
     memory_gb: NotNegative
 
@@ -53,9 +56,11 @@ class AcousticModel(nn.Module):
     """Normalization and encoder; what follows is the subclass's.
 
     Attributes:
+        output_layers: names of the layers that give tokens.
         tokens: the tokens' names, where they are known.
     """
 
+    output_layers: ClassVar[tuple[str, ...]]
     mean: Tensor
     deviation: Tensor
 
@@ -72,6 +77,14 @@ class AcousticModel(nn.Module):
     def encoded(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """(N, T, F) features and (N,) lengths to (N, D, T') and (N,), with gradients."""
         return self.encoder(self._normalize(features.transpose(1, 2), lengths), lengths)
+
+    def part_names(self, part: str) -> tuple[str, ...]:
+        """As :class:`privasr_k2.training.trainable.HasParts`; a last block has what follows it."""
+        blocks = getattr(self.encoder, "blocks", ())
+        if part == LAST_BLOCK and not len(blocks):
+            return ()
+        behind = (f"encoder.blocks.{len(blocks) - 1}", "encoder.norm") if part == LAST_BLOCK else ()
+        return (*behind, *self.output_layers)
 
     def needs_frames(self) -> bool:
         """Whether a transcript must fit its frames as CTC's must."""

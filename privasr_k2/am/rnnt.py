@@ -189,6 +189,8 @@ class Joint(nn.Module):
 class RnntModel(SequenceModel):
     """Encoder, prediction network and joint network; output 0 is the blank."""
 
+    output_layers = ("joint.output",)
+
     def __init__(self, spec: RnntSpec) -> None:
         super().__init__(spec)
         config = spec.transducer

@@ -18,6 +18,7 @@ from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import hashed, training_fingerprint
+from privasr_k2.training.trainable import choose_trained
 from privasr_k2.training.trainer import train
 from privasr_k2.training.weights import average
 
@@ -85,8 +86,9 @@ def train_cuts(
                 save_model(folder, spec, model.state_dict(), lang.tokens, untrained=True)
             return
     content = fit_features(model, sources["train"], config, init)
-    millions = sum(p.numel() for p in model.parameters()) / 1e6
-    log.info("%.2f M parameters, %s", millions, process.device)
+    sizes = [(p.numel() / 1e6, p.requires_grad) for p in model.parameters()]
+    millions, trained = sum(size for size, _ in sizes), sum(size for size, own in sizes if own)
+    log.info("%.2f M parameters, %.2f M of them trained, %s", millions, trained, process.device)
     if process.leads:
         configuration.save(config, folder / "config.yaml")
     targets = sources["train"].targets
@@ -101,8 +103,13 @@ def train_cuts(
 def begin_model(
     spec: Any, config: AmConfig, init: Path | None, tokens: Sequence[str]
 ) -> AcousticModel:
-    """A model of random weights, or that of the folder ``init`` to train it further."""
-    return new_model(spec, config.seed) if init is None else continue_model(init, spec, tokens)
+    """A model of random weights, or that of the folder ``init`` to train it further.
+
+    Only what ``config.trained`` chooses wants gradients.
+    """
+    model = new_model(spec, config.seed) if init is None else continue_model(init, spec, tokens)
+    choose_trained(model, config.trained, config.lora, config.seed)
+    return model
 
 
 def fit_features(model: Any, source: Batches, config: AmConfig, init: Path | None) -> str:

@@ -25,6 +25,7 @@ from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.calibration import noise_for
 from privasr_k2.privacy.sampling import PoissonSampling
 from privasr_k2.privacy.spending import Spending
+from privasr_k2.training.trainable import LoraConfig
 
 RELATION = Relation.ADD_OR_REMOVE_ONE  # the only one that Poisson sampling has a bound for
 UNITS = ("utterance", "speaker")
@@ -45,6 +46,7 @@ class DpSgdConfig(Checked):
     most_utterances: Natural
     init: Annotated[str, one_of("pretrained", "scratch")]
     trained: list[str]
+    lora: LoraConfig
     steps: Count
     rate: PositiveShare
     clip: Positive | None

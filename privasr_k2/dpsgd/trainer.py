@@ -30,10 +30,11 @@ from privasr_k2.dpsgd.lstm import with_example_lstms
 from privasr_k2.dpsgd.optimizer import UnitOptimizer, make_optimizer
 from privasr_k2.dpsgd.settings import DpSgdConfig
 from privasr_k2.dpsgd.units import Part, Speech, Unit, parts
-from privasr_k2.errors import ConfigError, PrivasrError
+from privasr_k2.errors import PrivasrError
 from privasr_k2.privacy.streams import Secrets
 from privasr_k2.randomness import NoiseStream, derive_seed
 from privasr_k2.recipe.progress import report_progress
+from privasr_k2.training.trainable import choose_trained
 from privasr_k2.training.trainer import learning_rate
 
 log = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ class Trainer:
     def __init__(
         self, model: AcousticModel, data: PrivateData, config: DpSgdConfig, noise: float
     ) -> None:
-        choose_trained(model, config.trained)
+        choose_trained(model, config.trained, config.lora, config.seed)
         self.model, self._data, self.config = model, data, config
         self.trained = trained_parameters(model)
         self._size = sum(parameter.numel() for parameter in self.trained.values())
@@ -203,26 +204,6 @@ class Trainer:
         # A generator says that it is training; there is nothing left to draw.
         sums = self._task.loss(model, batch, torch.Generator()).sums
         return sums / batch.target_lengths
-
-
-def choose_trained(model: nn.Module, prefixes: Sequence[str]) -> None:
-    """Freeze the parameters whose names begin with none of ``prefixes``; without any, none is.
-
-    Raises:
-        ConfigError: a prefix that no parameter has.
-    """
-    names = [name for name, _ in model.named_parameters()]
-    for prefix in prefixes:
-        if not any(_begins(name, prefix) for name in names):
-            tops = " ".join(dict.fromkeys(name.split(".")[0] for name in names))
-            expected = f"beginnings of parameters' names: {tops}"
-            raise ConfigError("trained", expected, repr(prefix), "correct it")
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(not prefixes or any(_begins(name, prefix) for prefix in prefixes))
-
-
-def _begins(name: str, prefix: str) -> bool:
-    return name == prefix or name.startswith(f"{prefix}.")
 
 
 def halves(part: Part) -> list[Part]:

@@ -22,8 +22,8 @@ from privasr_k2.am.rnnt_loss import log_likelihood
 from privasr_k2.compat import stacked_call
 from privasr_k2.errors import ConfigError
 from privasr_k2.pate.heads_ctc import log_likelihoods
+from privasr_k2.training.trainable import LAST_BLOCK, OUTPUT, names_of_part
 
-OUTPUT, LAST_BLOCK = "output", "last_block"
 TRAINED = (OUTPUT, LAST_BLOCK)
 
 Parameters = Mapping[str, Tensor]
@@ -104,12 +104,11 @@ def _frozen(call: Callable[..., _Result]) -> Callable[..., _Result]:
 class _ModelLayers:
     """The names of the trained parameters, and the frozen encoder."""
 
-    prefixes: tuple[str, ...]
+    part = OUTPUT
 
     def __init__(self, model: Any) -> None:
         self._model = model.eval()
-        parameters = (name for name, _ in model.named_parameters())
-        self.names = tuple(n for n in parameters if n.rpartition(".")[0].startswith(self.prefixes))
+        self.names = names_of_part(model, self.part)
 
     @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -155,8 +154,6 @@ def _expanded(x: Tensor, heads: int) -> Tensor:
 class CtcLayers(_ModelLayers):
     """The output layer of CTC."""
 
-    prefixes: tuple[str, ...] = ("output",)
-
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
         log_probs = self.log_probs(parameters, inputs.lower, inputs.lengths)
         return _aligned(log_probs, inputs, training=training)
@@ -177,10 +174,10 @@ class CtcLayers(_ModelLayers):
 class CtcBlockLayers(CtcLayers):
     """The encoder's last block, the layers behind it and the output layer of CTC."""
 
+    part = LAST_BLOCK
+
     def __init__(self, model: Any) -> None:
-        encoder = model.encoder
-        self._last = f"encoder.blocks.{len(encoder.blocks) - 1}"
-        self.prefixes = (self._last, "encoder.norm", "output")
+        self._last = f"encoder.blocks.{len(model.encoder.blocks) - 1}"
         super().__init__(model)
 
     @_frozen
@@ -226,8 +223,6 @@ def _called(
 class LasLayers(_ModelLayers):
     """The speller's output layer."""
 
-    prefixes = ("speller.output",)
-
     @_frozen
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
         """What the speller's output layer reads."""
@@ -249,8 +244,6 @@ class LasLayers(_ModelLayers):
 class CtcAttentionLayers(LasLayers):
     """The output layers of CTC and of the speller."""
 
-    prefixes = ("speller.output", "ctc_output")
-
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
         """Weighted by ``ctc_share`` in training and by ``ctc_weight`` in votes."""
         share = self._model.spec.ctc_share if training else self._model.ctc_weight
@@ -269,8 +262,6 @@ class CtcAttentionLayers(LasLayers):
 
 class RnntLayers(_ModelLayers):
     """The output layer of the joint network."""
-
-    prefixes = ("joint.output",)
 
     @_frozen
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:

@@ -6,11 +6,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from privasr_k2.am.ctc import CtcTask
 from privasr_k2.am.encoders.common import valid_frames
 from privasr_k2.data.batches import Batch
 from privasr_k2.dpsgd.examples import ExampleGradients, check_examples, made_up, without_dropout
+from privasr_k2.dpsgd.lstm import with_example_lstms
 from privasr_k2.errors import PrivacyError
+from privasr_k2.training.trainable import LoraConfig, choose_trained
 from tests.support.private_speech import made_model
+from tests.support.small_am import tiny_model
 
 
 class Mean(nn.Module):
@@ -97,3 +101,33 @@ def test_there_is_no_dropout_and_the_model_keeps_its_own() -> None:
     assert not torch.equal(model(*given), model(*given))
     without_dropout(model)
     torch.testing.assert_close(model(*given), gradients(*given))
+
+
+@pytest.mark.parametrize("encoder", ["tdnn", "conformer", "blstm"])
+@pytest.mark.parametrize("part", ["output", "last_block", "bias", "lora", "all"])
+def test_every_trainable_part_has_the_gradients_of_a_loop(encoder: str, part: str) -> None:
+    model = tiny_model(encoder)
+    if part == "last_block" and encoder == "blstm":
+        return
+    lora = LoraConfig(rank=2, scale=1.0, layers=["out", "output"])
+    names = choose_trained(model, [part], lora)
+    for name in names:  # B of an adapter is zero, and with it the gradient of A
+        torch.nn.init.normal_(model.get_parameter(name), std=0.1)
+    batch = made_up(model, 1)
+
+    def ctc(of: nn.Module, batch: Batch) -> Tensor:
+        return CtcTask().loss(of, batch, torch.Generator()).sums
+
+    gradients = ExampleGradients(model)
+    found = gradients.gradients(lambda twin: ctc(twin, batch))
+    gradients.clear()
+    check_examples(gradients, model, ctc)
+    plain = without_dropout(with_example_lstms(model)).train()
+    for row, example in enumerate(batch.split(3)):
+        plain.zero_grad()
+        ctc(plain, example).sum().backward()
+        for name, rows in zip(names, found, strict=True):
+            own = model.get_parameter(name).grad  # both share parameters
+            torch.testing.assert_close(
+                rows[row], own, rtol=1e-4, atol=1e-4 * float(own.abs().max())
+            )
