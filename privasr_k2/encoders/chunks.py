@@ -44,7 +44,8 @@ def encode_long(
 ) -> Tensor:
     """Outputs (T', D), or (K, T', D), of one signal (S,) of any length.
 
-    Frame t is that of ``t * frame_shift`` seconds, as if the signal had been read at once.
+    Frame t is that of ``t * frame_shift`` seconds, as if the signal had been read at once. Its
+    values are those of its chunk: Whisper's also tell where in the chunk a frame lies.
 
     Raises:
         ConfigError: chunks that are longer than the encoder hears; too small an overlap.

@@ -30,7 +30,7 @@ class _Variable(NamedTuple):
     dtype: torch.dtype
     shape: tuple[int, ...]
     start: int
-    count: int
+    elements: int
 
 
 class CTranslate2File(Mapping[str, Tensor]):
@@ -93,11 +93,11 @@ class CTranslate2File(Mapping[str, Tensor]):
         return spec, variables, aliases
 
     def _read(self, variable: _Variable) -> Tensor:
-        if variable.count == 0:
+        if variable.elements == 0:
             return torch.zeros(variable.shape, dtype=variable.dtype)
         width = torch.empty((), dtype=variable.dtype).element_size()
         # A copy: the map is read-only, and its values need not lie at whole multiples of a width.
-        values = bytearray(self._bytes[variable.start : variable.start + variable.count * width])
+        values = bytearray(self._bytes[variable.start : variable.start + variable.elements * width])
         return torch.frombuffer(values, dtype=variable.dtype).reshape(variable.shape)
 
     def _broken(self, found: str) -> DataError:
