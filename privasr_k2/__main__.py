@@ -150,6 +150,28 @@ def verb() -> None:
     """Run one verb, as a recipe's stage does: privasr verb NAME --flag value..."""
 
 
+@main.group(cls=_Group)
+def encoder() -> None:
+    """Public encoders: get one by name."""
+
+
+@encoder.command()
+@click.argument("name")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to write.")
+@click.option("--revision", help="Commit at Hugging Face, 40 hexadecimal digits.")
+def get(name: str, out: Path, revision: str | None) -> None:
+    """Get tiny.en or base (Whisper), or OWNER/NAME at Hugging Face, and check its hashes."""
+    from privasr_k2.encoders.sources import get_encoder
+    from privasr_k2.errors import PrivasrError
+
+    try:
+        card = get_encoder(name, out, revision)
+    except (PrivasrError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    click.echo(f"{out}: {card.name}, licence {card.licence}, {card.source}")
+
+
 for _name, _behind in PEOPLE.items():
     main.add_command(_verb(_name, _behind))
 

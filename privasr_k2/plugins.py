@@ -2,9 +2,10 @@
 
 The environment variable ``PRIVASR_PLUGINS`` names Python files, separated as in ``PATH``. Each is
 run once, before the first look-up in any registry, and may register aggregation mechanisms
-(:mod:`privasr_k2.privacy.pate.mechanisms`), encoders (:mod:`privasr_k2.am.encoders.common`) and
-kinds of acoustic or language models (:mod:`privasr_k2.am.kinds`,
-:mod:`privasr_k2.lm.neural.kinds`). A plugin is a program: name only files that you trust.
+(:mod:`privasr_k2.privacy.pate.mechanisms`), encoders (:mod:`privasr_k2.am.encoders.common`),
+families of public encoders (:mod:`privasr_k2.encoders.common`) and kinds of acoustic or language
+models (:mod:`privasr_k2.am.kinds`, :mod:`privasr_k2.lm.neural.kinds`). A plugin is a program: name
+only files that you trust.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ A TorchScript file is a program: import only files that you trust. An ONNX file 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 
 from privasr_k2 import config
 from privasr_k2.am.files import SPEC, TOKENS
+from privasr_k2.encoders.programs import Expected, Onnx, TorchScript
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path
 from privasr_k2.graph.lang import read_tokens
@@ -27,6 +27,7 @@ FEATURE_DIMS = (80, 40, 13, 23, 26, 39, 64, 120, 128, 160, 240)
 _PROBE_FRAMES = 480
 _SIGNATURE = "a CTC model (features (N, T, F), lengths) -> (log_probs (N, T', C), lengths)"
 _WAY_OUT = "export it as icefall's export-onnx-ctc.py does, or with torch.jit.script"
+_EXPECTED = Expected(_SIGNATURE, _WAY_OUT)
 
 
 @dataclass(frozen=True)
@@ -121,72 +122,22 @@ def _open(path: Path) -> Any:
     if not path.is_file():
         raise DataError(path, "a TorchScript or ONNX file", "no such file", "correct the name")
     if path.suffix == ".onnx":
-        return _Onnx(path)
+        return _CtcOnnx(path)
     if path.suffix in (".pt", ".pth", ".jit"):
-        return _TorchScript(path)
+        return TorchScript(path, _EXPECTED)
     expected, way_out = "a name that ends in .onnx or .pt", "export as TorchScript or ONNX"
     raise DataError(path, expected, repr(path.suffix), way_out)
 
 
-class _TorchScript(nn.Module):
+class _CtcOnnx:
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-        try:
-            self.module = torch.jit.load(str(path), map_location="cpu").eval()
-        except RuntimeError as error:
-            way_out = "export it with torch.jit.script or as ONNX; a pickle of weights is no model"
-            raise DataError(path, "a TorchScript file", _first_line(error), way_out) from error
-
-    def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        try:
-            log_probs, out_lengths = self.module(features, lengths)[:2]
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise DataError(self._path, _SIGNATURE, _first_line(error), _WAY_OUT) from error
-        return log_probs.float(), out_lengths.long()
-
-
-class _Onnx:
-    def __init__(self, path: Path) -> None:
-        import onnxruntime
-        from onnxruntime.capi.onnxruntime_pybind11_state import (
-            Fail,
-            InvalidArgument,
-            InvalidGraph,
-            InvalidProtobuf,
-        )
-
-        self._path, self._errors = path, (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf)
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        options.intra_op_num_threads = torch.get_num_threads()
-        try:
-            providers = list(_providers(onnxruntime))
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=providers)
-        except self._errors as error:
-            raise DataError(path, "an ONNX file", _first_line(error), "export it again") from error
-        self._inputs = [node.name for node in self._session.get_inputs()]
-        self._outputs = [node.name for node in self._session.get_outputs()][:2]
-        if len(self._inputs) != 2 or len(self._outputs) != 2:
-            found = f"inputs {self._inputs}, outputs {self._outputs}"
-            raise DataError(path, _SIGNATURE, found, _WAY_OUT)
+        self._program = Onnx(path, _EXPECTED)
+        self._outputs = self._program.outputs[:2]
+        if len(self._program.inputs) != 2 or len(self._outputs) != 2:
+            inputs = [node.name for node in self._program.inputs]
+            raise self._program.refused(f"inputs {inputs}, outputs {self._outputs}")
 
     def __call__(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         values = (features.cpu().numpy().astype(np.float32), lengths.cpu().numpy().astype(np.int64))
-        try:
-            given = dict(zip(self._inputs, values))
-            log_probs, kept = self._session.run(self._outputs, given)
-        except self._errors as error:
-            raise DataError(self._path, _SIGNATURE, _first_line(error), _WAY_OUT) from error
+        log_probs, kept = self._program.run(values, self._outputs)
         return torch.from_numpy(log_probs).to(features.device), torch.from_numpy(kept).to(lengths)
-
-
-def _providers(onnxruntime: Any) -> Iterator[str]:
-    for name in ("CUDAExecutionProvider", "CPUExecutionProvider"):
-        if name in onnxruntime.get_available_providers():
-            yield name
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

@@ -16,7 +16,7 @@ LAYERS = {
     ),
     **dict.fromkeys(["environment", "ragged", "recipe", "plugins"], 0),
     **dict.fromkeys(["text", "privacy", "scoring"], 1),
-    **dict.fromkeys(["corpora", "data", "lm", "training", "publish"], 2),
+    **dict.fromkeys(["corpora", "data", "lm", "training", "publish", "encoders"], 2),
     "graph": 3,
     "am": 4,
     **dict.fromkeys(["decoding", "confidence"], 5),
@@ -26,7 +26,7 @@ LAYERS = {
 #: Imports between different parts of one layer; layer 0 is free within itself.
 SIDEWAYS = {
     *(("data", "corpora"), ("corpora", "data"), ("scoring", "privacy"), ("text", "privacy")),
-    *(("lm", "data"), ("lm", "training"), ("bin", "report")),
+    *(("lm", "data"), ("lm", "training"), ("bin", "report"), ("encoders", "data")),
 }
 #: Where k2 may be named at all, and then inside functions only.
 K2_PLACES = ("graph.", "decoding.", "am.losses", "am.rnnt_loss")

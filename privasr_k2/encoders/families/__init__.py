@@ -1,0 +1,1 @@
+"""Families of public encoders: each module adds itself to ``encoders.common.FAMILIES``."""
