@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_SECOND = 15.0
 """Of conversational English, blanks included; it estimates durations of text without audio."""
-_OVERSHOOT_SECONDS = 0.5
+OVERSHOOT_SECONDS = 0.5
+"""What a segment may exceed its file by, as in Kaldi; it is cut off."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,23 @@ def make_cuts(utterances: Iterable[Utterance], num_jobs: int = 1) -> CutSet:
     utterances = list(utterances)
     headers = read_headers((u.audio for u in utterances if u.audio is not None), num_jobs)
     return CutSet.from_cuts(_make_cut(u, headers) for u in utterances)
+
+
+def cut_supervisions(cuts: CutSet, part: str, places: Mapping[str, str] | None = None) -> CutSet:
+    """One cut for each supervision of lhotse's manifests, named and sorted by its id.
+
+    Args:
+        part: for ``custom["part"]`` where it has none.
+        places: id -> ``file:line`` of the transcript, for messages.
+    """
+    from lhotse import CutSet
+
+    made = {}
+    for cut in cuts.trim_to_supervisions(keep_overlapping=False):
+        name, custom = cut.supervisions[0].id, cut.custom or {}
+        cut.custom = {"part": part, **custom, "place": (places or {}).get(name, name)}
+        made[name] = cut.with_id(name)
+    return CutSet.from_cuts(made[name] for name in sorted(made, key=str.encode))
 
 
 def split_by_speaker(
@@ -115,7 +133,7 @@ def _duration(utterance: Utterance, header: AudioHeader) -> tuple[float, str | N
     rate, length = header.sampling_rate, header.num_samples
     first = round(utterance.start * rate)
     last = length if utterance.end is None else round(utterance.end * rate)
-    if first < 0 or last > length + _OVERSHOOT_SECONDS * rate or min(last, length) <= first:
+    if first < 0 or last > length + OVERSHOOT_SECONDS * rate or min(last, length) <= first:
         end = "its end" if utterance.end is None else f"{utterance.end:g}"
         return 1.0, f"{length / rate:.2f} s of audio, but {utterance.start:g} to {end} s are wanted"
     return (min(last, length) - first) / rate, None
