@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from privasr_k2.corpora.utterances import OVERSHOOT_SECONDS, cut_supervisions
+from privasr_k2.corpora.lhotse_manifests import cuts_of
+from privasr_k2.corpora.utterances import OVERSHOOT_SECONDS
 from privasr_k2.data.audio import read_headers
 from privasr_k2.data.problems import Problem, report
 from privasr_k2.fileio import read_lines
@@ -78,7 +79,6 @@ def read_kaldi_dir(folder: Path, *, part: str, pipes: Pipes, sampling_rate: int)
     Raises:
         DataError: all problems of the directory's files.
     """
-    from lhotse import CutSet
     from lhotse.kaldi import load_kaldi_data_dir
     from lhotse.qa import fix_manifests
 
@@ -93,11 +93,11 @@ def read_kaldi_dir(folder: Path, *, part: str, pipes: Pipes, sampling_rate: int)
         recordings, supervisions, features = load_kaldi_data_dir(
             name, sampling_rate, frame_shift=shift, feature_type="given"
         )
-    if shift is None:
-        recordings, supervisions = fix_manifests(recordings, supervisions)
-    audio = recordings if shift is None else None
-    cuts = CutSet.from_manifests(audio, supervisions, features)
-    return cut_supervisions(cuts, part, {key: line.place for key, line in directory.text.items()})
+    places = {key: line.place for key, line in directory.text.items()}
+    if shift is not None:
+        return cuts_of({"supervisions": supervisions, "features": features}, part, places)
+    recordings, supervisions = fix_manifests(recordings, supervisions)
+    return cuts_of({"recordings": recordings, "supervisions": supervisions}, part, places)
 
 
 def _by_line(problem: Problem) -> tuple[str, int]:

@@ -65,23 +65,6 @@ def make_cuts(utterances: Iterable[Utterance], num_jobs: int = 1) -> CutSet:
     return CutSet.from_cuts(_make_cut(u, headers) for u in utterances)
 
 
-def cut_supervisions(cuts: CutSet, part: str, places: Mapping[str, str] | None = None) -> CutSet:
-    """One cut for each supervision of lhotse's manifests, named and sorted by its id.
-
-    Args:
-        part: for ``custom["part"]`` where it has none.
-        places: id -> ``file:line`` of the transcript, for messages.
-    """
-    from lhotse import CutSet
-
-    made = {}
-    for cut in cuts.trim_to_supervisions(keep_overlapping=False):
-        name, custom = cut.supervisions[0].id, cut.custom or {}
-        cut.custom = {"part": part, **custom, "place": (places or {}).get(name, name)}
-        made[name] = cut.with_id(name)
-    return CutSet.from_cuts(made[name] for name in sorted(made, key=str.encode))
-
-
 def split_by_speaker(
     cuts: CutSet, *, fraction: float, at_least: int, seed: int, never: Collection[str] = ()
 ) -> tuple[CutSet, CutSet]:
