@@ -1,10 +1,11 @@
 """The AMI meetings [Carletta et al. 2005], individual headsets: NXT annotations or tables of turns.
 
 The folder holds the manual annotations (``words/``, ``segments/``, ``corpusResources/``,
-``namedEntities/``), with ``amicorpus/<meeting>/audio/<meeting>.Headset-<n>.wav`` or without; or
-``turns.tsv.gz`` (meeting, split, turn, role, text). dev and test are those of the full-corpus-ASR
-partition, and no speaker is in two roles. Without audio the cuts are text only, or are synthesized
-with ``speech=synthetic``.
+``namedEntities/``), itself or in ``ami_public_manual_1.6.2/``; or ``turns.tsv.gz`` (meeting, split,
+turn, role, text). Where it also holds ``<meeting>/audio/<meeting>.Headset-<n>.wav``, as
+``amicorpus/`` does, ``lhotse.recipes.prepare_ami`` makes the manifests. Without audio the cuts are
+text only, or are synthesized with ``speech=synthetic``. dev and test are those of the
+full-corpus-ASR partition, and no speaker is in two roles.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from privasr_k2.constraints import Checked, Delta, Positive, one_of
 from privasr_k2.corpora import voices
+from privasr_k2.corpora.ami_headsets import HEADSETS, headset_cuts
 from privasr_k2.corpora.ami_nxt import read_annotations
 from privasr_k2.corpora.base import Corpus, CorpusInput
 from privasr_k2.corpora.utterances import CHARACTERS_PER_SECOND, Utterance, make_cuts
@@ -30,6 +32,7 @@ from privasr_k2.text.normalize import normalize_english, remove_markers
 
 if TYPE_CHECKING:
     from lhotse import CutSet
+    from lhotse.cut import Cut
 
 log = logging.getLogger(__name__)
 
@@ -64,10 +67,14 @@ class AmiConfig(Checked):
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of ``train``, ``adapt``, ``dev`` and ``test``."""
+    from lhotse import CutSet
+
     raw_dir = given.folder().absolute()
     options = given.settings(AmiConfig)
-    if (raw_dir / "words").is_dir():
-        utterances = list(read_annotations(raw_dir, normalize_english, _part))
+    places = (raw_dir, raw_dir / "ami_public_manual_1.6.2")
+    annotations = next((place for place in places if (place / "words").is_dir()), None)
+    if annotations is not None:
+        utterances = list(read_annotations(annotations, normalize_english, _part))
     elif (raw_dir / "turns.tsv.gz").is_file():
         utterances = list(_turns(raw_dir / "turns.tsv.gz"))
     else:
@@ -75,13 +82,28 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
         found = ", ".join(sorted(path.name for path in raw_dir.iterdir())[:8]) or "an empty folder"
         way_out = "download ami_public_manual_1.6.2.zip from the corpus's page and unpack it there"
         raise DataError(raw_dir, expected, found, way_out)
-    by_role = _roles(_with_speech(utterances, options, raw_dir), options)
+    headsets = []
+    if annotations is not None and options.speech in ("auto", "headset"):
+        headsets = sorted(raw_dir.rglob(HEADSETS))
+    if options.speech == "headset" and not headsets:
+        way_out = "download the headset audio, or choose --set speech=synthetic or speech=none"
+        raise DataError(raw_dir, "<meeting>/audio/<meeting>.Headset-<n>.wav", "none", way_out)
+    if headsets:
+        cuts = headset_cuts(raw_dir, annotations, headsets, given.num_jobs)
+        said = {utterance.id.partition("-")[0] for utterance in utterances}
+        if silent := said - {_meeting(cut) for cut in cuts}:
+            message = "%d of %d meetings have no headset audio and are left out"
+            log.warning(message, len(silent), len(said))
+    else:
+        if options.speech == "auto":
+            log.warning("no headset audio: text only (--set speech=synthetic has the text spoken)")
+        cuts = make_cuts(utterances)
+    by_role = _roles(cuts, options)
     if options.speech == "synthetic":
-        write_text(given.out_dir / _TRAIN_TEXT, "".join(f"{u.text}\n" for u in by_role["train"]))
+        text = "".join(f"{cut.supervisions[0].text}\n" for cut in by_role["train"])
+        write_text(given.out_dir / _TRAIN_TEXT, text)
         by_role = _speak(by_role, options, given.out_dir / "audio", given.num_jobs)
-    return {
-        role: make_cuts(of_role, given.num_jobs) for role, of_role in by_role.items() if of_role
-    }
+    return {role: CutSet.from_cuts(of_role) for role, of_role in by_role.items() if of_role}
 
 
 def lm_text(given: CorpusInput) -> list[Path]:
@@ -138,78 +160,65 @@ def _part(meeting: str) -> str:
     return "dev" if group in DEV_GROUPS else "test" if group in TEST_GROUPS else "train"
 
 
-def _with_speech(
-    utterances: Sequence[Utterance], options: AmiConfig, raw_dir: Path
-) -> list[Utterance]:
-    """The utterances with headset audio, or all of them as text."""
-    if options.speech in ("synthetic", "none"):
-        return [replace(u, audio=None) for u in utterances]
-    there = {u.audio: u.audio is not None and u.audio.is_file() for u in utterances}
-    with_audio = [u for u in utterances if there[u.audio]]
-    if options.speech == "headset" and not with_audio:
-        place = raw_dir / "amicorpus"
-        way_out = "download the headset audio, or choose --set speech=synthetic or speech=none"
-        raise DataError(place, "<meeting>/audio/<meeting>.Headset-<n>.wav", "none", way_out)
-    if with_audio:
-        if missing := len(utterances) - len(with_audio):
-            message = "%d of %d utterances have no headset audio and are left out"
-            log.warning(message, missing, len(utterances))
-        return with_audio
-    log.warning("no headset audio: text only (--set speech=synthetic has the text spoken)")
-    return [replace(u, audio=None) for u in utterances]
-
-
-def _roles(utterances: Sequence[Utterance], options: AmiConfig) -> dict[str, list[Utterance]]:
-    """Utterances by role: whole groups of meetings are held out, and no speaker has two roles."""
-    by_role: dict[str, list[Utterance]] = {role: [] for role in _ROLES}
+def _roles(cuts: CutSet, options: AmiConfig) -> dict[str, list[Cut]]:
+    """Cuts by role: whole groups of meetings are held out, and no speaker has two roles."""
+    by_role: dict[str, list[Cut]] = {role: [] for role in _ROLES}
     lengths: Counter[str] = Counter()
-    for utterance in utterances:
-        if utterance.part == "train":
-            lengths[_group(_meeting(utterance))] += len(utterance.text)
+    for cut in cuts:
+        if cut.custom["part"] == "train":
+            lengths[_group(_meeting(cut))] += len(cut.supervisions[0].text)
     held = hold_out(lengths, fraction=options.adapt_fraction, at_least=1, seed=options.seed)
-    for utterance in utterances:
-        adapts = utterance.part == "train" and _group(_meeting(utterance)) in held
-        by_role["adapt" if adapts else utterance.part].append(utterance)
+    for cut in cuts:
+        part = cut.custom["part"]
+        adapts = part == "train" and _group(_meeting(cut)) in held
+        by_role["adapt" if adapts else part].append(cut)
     taken: set[str] = set()
     for role in ("test", "dev", "adapt", "train"):
-        kept = [u for u in by_role[role] if u.speaker not in taken]
+        kept = [cut for cut in by_role[role] if cut.supervisions[0].speaker not in taken]
         if dropped := len(by_role[role]) - len(kept):
             log.warning("%s: %d utterances of speakers of other roles left out", role, dropped)
-        by_role[role] = [replace(u, part=role) for u in kept]
-        taken |= {u.speaker for u in kept}
+        for cut in kept:
+            cut.custom["part"] = role
+        by_role[role] = kept
+        taken |= {cut.supervisions[0].speaker for cut in kept}
     return by_role
 
 
-def _meeting(utterance: Utterance) -> str:
-    return utterance.id.partition("-")[0]
+def _meeting(cut: Cut) -> str:
+    return cut.id.partition("-")[0]
 
 
 def _speak(
-    by_role: Mapping[str, Sequence[Utterance]], options: AmiConfig, out_dir: Path, num_jobs: int
-) -> dict[str, list[Utterance]]:
+    by_role: Mapping[str, Sequence[Cut]], options: AmiConfig, out_dir: Path, num_jobs: int
+) -> dict[str, list[Cut]]:
     """A voice for each person, and audio for as many utterances as the hours allow."""
-    speakers = sorted({u.speaker for of_role in by_role.values() for u in of_role})
+    speakers = sorted({cut.supervisions[0].speaker for cuts in by_role.values() for cut in cuts})
     voice_of = dict(zip(speakers, voices.draw_voices(len(speakers), options.seed)))
     spoken = {}
     for role, of_role in by_role.items():
         chosen = _sample(of_role, options.max_hours[role], role, options.seed)
-        lines = [(u.id, normalize_english(u.text), voice_of[u.speaker]) for u in chosen]
+        said = [cut.supervisions[0] for cut in chosen]
+        lines = [(s.id, normalize_english(s.text), voice_of[s.speaker]) for s in said]
         jobs = voices.plan(lines, options.conditions, derive_seed(options.seed, "ami", role))
         files = voices.speak(jobs, out_dir / role, num_jobs)
-        spoken[role] = [replace(u, audio=f.path, synthetic=True) for u, f in zip(chosen, files)]
+        heard = (
+            Utterance(s.id, s.text, s.speaker, role, f.path, custom=s.custom or {}, synthetic=True)
+            for s, f in zip(said, files)
+        )
+        spoken[role] = [*make_cuts(heard, num_jobs)]
     return spoken
 
 
-def _sample(utterances: Sequence[Utterance], hours: float, role: str, seed: int) -> list[Utterance]:
+def _sample(cuts: Sequence[Cut], hours: float, role: str, seed: int) -> list[Cut]:
     """A random sample of about so many hours, by characters, in the given order."""
     left = hours * 3600 * CHARACTERS_PER_SECOND
     chosen = []
-    for index in stream(seed, "hours", role).permutation(len(utterances)):
+    for index in stream(seed, "hours", role).permutation(len(cuts)):
         if left <= 0:
             break
         chosen.append(index)
-        left -= len(utterances[index].text)
-    return [utterances[index] for index in sorted(chosen)]
+        left -= len(cuts[index].supervisions[0].text)
+    return [cuts[index] for index in sorted(chosen)]
 
 
 CORPUS = Corpus(name="ami", read=read, lm_text=lm_text, license="CC BY 4.0")

@@ -23,6 +23,11 @@ _HREF = re.compile(r"#id\(([^)]*)\)(?:\.\.id\(([^)]*)\))?")
 
 
 _Run = tuple[int, int, str]
+_Run = tuple[int, int, str]
+Key = tuple[str, int]
+"""Meeting and headset."""
+Timed = tuple[float, float, str]
+"""Start and end in seconds, and a label."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class _Agent:
 def read_annotations(
     raw_dir: Path, normalize: Callable[[str], str], part_of: Callable[[str], str]
 ) -> Iterator[Utterance]:
-    """One utterance for each segment with a word; ``audio`` is where the headset's file should be.
+    """One utterance for each segment with a word, without its audio.
 
     Args:
         normalize: a segment without words after it is left out.
@@ -55,7 +60,6 @@ def read_annotations(
         who = agents[meeting, agent]
         words = _Words(raw_dir / "words" / f"{meeting}.{agent}.words.xml")
         entities = _entities(raw_dir / "namedEntities" / f"{meeting}.{agent}.ne.xml", words, types)
-        audio = raw_dir / "amicorpus" / meeting / "audio" / f"{meeting}.Headset-{who.headset}.wav"
         for number, segment in enumerate(_parse(path).iter("segment")):
             first, last = words.span(segment, path)
             text, spans = words.text(first, last, entities)
@@ -65,12 +69,24 @@ def read_annotations(
                     text=text,
                     speaker=who.speaker,
                     part=part_of(meeting),
-                    audio=audio,
-                    start=float(segment.get("transcriber_start", "0")),
-                    end=float(segment.get("transcriber_end", "0")),
                     custom={"entities": spans} if entities is not None else {},
                     place=f"{path}: {segment.get(_ID)}",
                 )
+
+
+def entity_times(raw_dir: Path) -> dict[Key, list[Timed]]:
+    """The named entities of everybody whose words were annotated, with their times."""
+    agents = _agents(raw_dir / "corpusResources" / "meetings.xml")
+    types = _entity_types(raw_dir / "ontologies" / "ne-types.xml")
+    times = {}
+    for (meeting, agent), who in agents.items():
+        path = raw_dir / "namedEntities" / f"{meeting}.{agent}.ne.xml"
+        if path.is_file():
+            words = _Words(raw_dir / "words" / f"{meeting}.{agent}.words.xml")
+            runs = _entities(path, words, types) or []
+            timed = ((words.times(first, last), label) for first, last, label in runs)
+            times[meeting, who.headset] = [(*span, label) for span, label in timed if span]
+    return times
 
 
 def _parse(path: Path) -> xml.Element:
@@ -117,6 +133,13 @@ class _Words:
             firsts.append(self._index[names[0]])
             lasts.append(self._index[names[1]] + 1)
         return (min(firsts), max(lasts)) if firsts else (0, 0)
+
+    def times(self, first: int, last: int) -> tuple[float, float] | None:
+        """Start of the first and end of the last word of a run that have times."""
+        words = [n for n in self._nodes[first:last] if n.tag == "w" and n.get("starttime")]
+        if not words:
+            return None
+        return float(words[0].get("starttime", "")), float(words[-1].get("endtime", "inf"))
 
     def text(self, first: int, last: int, entities: list[_Run] | None) -> tuple[str, list[list]]:
         """Words and marks of a run, and its entities in tokens of that text."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from privasr_k2.corpora.base import ROLES, Corpus, CorpusInput
 from privasr_k2.corpora.kaldi_dir import Pipes, is_kaldi_dir, read_kaldi_dir
-from privasr_k2.corpora.utterances import make_cuts, split_by_speaker
+from privasr_k2.corpora.utterances import split_by_speaker
 from privasr_k2.errors import DataError
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def _kaldi_cuts(folder: Path, given: CorpusInput) -> dict[str, CutSet]:
     cuts = {}
     for role, path in parts.items():
         pipes = Pipes(given.flag("allow_pipes"), given.out_dir / "audio" / role, given.num_jobs)
-        utterances = read_kaldi_dir(path, part=role, pipes=pipes, sampling_rate=rate)
-        cuts[role] = make_cuts(utterances, given.num_jobs)
+        cuts[role] = read_kaldi_dir(path, part=role, pipes=pipes, sampling_rate=rate)
     return cuts
 
 

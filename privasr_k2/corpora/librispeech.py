@@ -1,5 +1,7 @@
 """LibriSpeech [Panayotov et al. 2015] in its official layout, whole or any subset of it.
 
+``lhotse.recipes.prepare_librispeech`` reads the parts; what it would leave out is reported before.
+
 ``train``, ``dev`` and ``test`` hold all parts of that name. Without a dev part, whole speakers are
 cut from train: drawn with ``dev_seed`` until they hold ``dev_fraction`` of the duration, at least
 ``dev_min_speakers``. Speakers of ``recovered_transcripts.txt`` are trained on, never scored.
@@ -9,12 +11,13 @@ transcripts, by other speakers: the role ``pool``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privasr_k2.corpora.base import Corpus, CorpusInput
+from privasr_k2.corpora.lhotse_manifests import call_recipe, cuts_of
 from privasr_k2.corpora.utterances import Utterance, make_cuts, split_by_speaker
+from privasr_k2.data.audio import read_headers
 from privasr_k2.data.problems import Problem, report
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_lines
@@ -35,22 +38,34 @@ _UTTERANCES = {
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of the parts that are there."""
+    from lhotse import CutSet
+    from lhotse.recipes import prepare_librispeech
+
     given.refuse_unknown("dev_fraction", "dev_min_speakers", "dev_seed", "unlabelled")
     raw_dir = given.folder().absolute()
-    found: dict[str, list[Utterance]] = {}
-    for role, parts in PARTS.items():
-        folders = [raw_dir / part for part in parts if (raw_dir / part).is_dir()]
-        found[role] = [utterance for folder in folders for utterance in _utterances(folder)]
-    if not found["train"] or not found["test"]:
+    problems: list[Problem] = []
+    places = {
+        role: {part: _places(raw_dir / part, given.num_jobs, problems) for part in parts}
+        for role, parts in PARTS.items()
+    }
+    report(problems, place=raw_dir, way_out="complete transcripts and audio, or remove both")
+    if not any(places["train"].values()) or not any(places["test"].values()):
         names = sorted(path.name for path in raw_dir.iterdir() if path.is_dir())
         there = ", ".join(names[:8]) or "no folders"
         expected = "utterances in a train-* and in a test-* folder of LibriSpeech"
         way_out = "give the folder that holds train-clean-100 and the like, with"
         raise DataError(raw_dir, expected, there, f"{way_out} <speaker>/<chapter>/*.trans.txt")
-    unlabelled = given.option("unlabelled", "")
-    if unlabelled:
-        found["pool"] = _without_transcripts(Path(unlabelled))
-    cuts = {role: make_cuts(of_role, given.num_jobs) for role, of_role in found.items() if of_role}
+    cuts = {}
+    for role, parts in places.items():
+        there = [part for part, of_part in parts.items() if of_part]
+        manifests = call_recipe(
+            prepare_librispeech, raw_dir, dataset_parts=there, num_jobs=given.num_jobs
+        )
+        of_parts = [cuts_of(manifests[part], part.replace("-", "_"), parts[part]) for part in there]
+        if of_parts:
+            cuts[role] = CutSet.from_cuts(cut for of_part in of_parts for cut in of_part)
+    if unlabelled := given.option("unlabelled", ""):
+        cuts["pool"] = make_cuts(_without_transcripts(Path(unlabelled)), given.num_jobs)
     if "dev" not in cuts:
         cuts["train"], cuts["dev"] = split_by_speaker(
             cuts["train"],
@@ -62,29 +77,27 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     return cuts
 
 
-def _utterances(part_dir: Path) -> Iterator[Utterance]:
-    problems = []
+def _places(part_dir: Path, num_jobs: int, problems: list[Problem]) -> dict[str, str]:
+    """Utterance -> ``file:line``; what lhotse would leave out or fail on is a problem."""
+    places: dict[str, str] = {}
     for transcript in sorted(part_dir.glob("*/*/*.trans.txt")):
-        listed = set()
         for number, line in read_lines(transcript):
-            utterance_id, _, text = line.strip().partition(" ")
-            if not utterance_id:
-                expected = "an utterance id and its words"
-                problems.append(Problem(f"{transcript}:{number}", expected, "an empty line"))
-                continue
-            listed.add(utterance_id)
-            yield Utterance(
-                id=utterance_id,
-                text=text,
-                speaker=transcript.parent.parent.name,
-                part=part_dir.name.replace("-", "_"),
-                audio=transcript.parent / f"{utterance_id}.flac",
-                place=f"{transcript}:{number}",
-            )
-        for audio in sorted(transcript.parent.glob("*.flac")):
-            if audio.stem not in listed:
-                problems.append(Problem(str(audio), f"its transcript in {transcript.name}", "none"))
-    report(problems, place=part_dir, way_out="complete the transcripts, or remove the audio")
+            place, words = f"{transcript}:{number}", line.split()
+            if len(words) < 2:
+                problems.append(Problem(place, "an utterance id and its words", repr(line)))
+            elif words[0] in places:
+                found = f"{words[0]!r} again, after {places[words[0]]}"
+                problems.append(Problem(place, "an id that stands once", found))
+            else:
+                places[words[0]] = place
+    audio = {part_dir.joinpath(*name.split("-")[:-1], f"{name}.flac"): name for name in places}
+    for path, header in read_headers(audio, num_jobs).items():
+        if header.problem is not None:
+            problems.append(Problem(str(path), f"audio for {audio[path]}", header.problem))
+    for path in sorted(part_dir.glob("*/*/*.flac")):
+        if path not in audio:
+            problems.append(Problem(str(path), "its transcript in a .trans.txt beside it", "none"))
+    return places
 
 
 def _without_transcripts(folder: Path) -> list[Utterance]:

@@ -1,92 +1,82 @@
 """TIMIT [Garofolo et al. 1993], the user's own licensed copy, for phone recognition.
 
-The "words" are phones: the 61 of the ``.PHN`` files mapped to 48 for training, scored on 39 [Lee
-and Hon 1989]. Names in any case, SPHERE and RIFF audio are read. SA sentences are left out.
-``test`` is the core test of 24 speakers and ``dev`` the usual 50 others of TEST.
+``lhotse.recipes.prepare_timit`` reads it. The "words" are phones: the 61 of the ``.PHN`` files
+mapped to 48 for training, scored on 39 [Lee and Hon 1989]. SA sentences are left out. ``test`` is
+the core test of 24 speakers and ``dev`` the usual 50 others of TEST. lhotse knows one layout, in
+upper case, with audio in ``.WAV``; it reads links in that layout to files in any case, and to what
+programs that convert SPHERE leave beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privasr_k2.corpora.base import Corpus, CorpusInput
-from privasr_k2.corpora.utterances import Utterance, make_cuts
+from privasr_k2.corpora.lhotse_manifests import call_recipe, cuts_of
+from privasr_k2.data.audio import read_headers
+from privasr_k2.data.problems import Problem, report
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_lines
 
 if TYPE_CHECKING:
-    from lhotse import CutSet
-
-_CORE_TEST_SPEAKERS = """
-mdab0 mwbt0 felc0 mtas1 mwew0 fpas0 mjmp0 mlnt0 fpkt0 mlll0 mtls0 fjlm0 mbpm0 mklt0 fnlp0 mcmj0
-mjdh0 fmgd0 mgrt0 mnjm0 fdhc0 mjln0 mpam0 fmld0
-"""
-CORE_TEST_SPEAKERS = frozenset(_CORE_TEST_SPEAKERS.split())
-_DEV_SPEAKERS = """
-faks0 fdac1 fjem0 mgwt0 mjar0 mmdb1 mmdm2 mpdf0 fcmh0 fkms0 mbdg0 mbwm0 mcsh0 fadg0 fdms0 fedw0
-mgjf0 mglb0 mrtk0 mtaa0 mtdt0 mthc0 mwjg0 fnmr0 frew0 fsem0 mbns0 mmjr0 mdls0 mdlf0 mdvc0 mers0
-fmah0 fdrw0 mrcs0 mrjm4 fcal1 mmwh0 fjsj0 majc0 mjsw0 mreb0 fgjd0 fjmg0 mroa0 mteb0 mjfc0 mrjr0
-fmml0 mrws1
-"""
-DEV_SPEAKERS = frozenset(_DEV_SPEAKERS.split())
+    from lhotse import CutSet, SupervisionSegment
 
 _PHONES_48 = """
 aa ae ah ao aw ax ay b ch cl d dh dx eh el en epi er ey f g hh ih ix iy jh k l m n ng ow oy p r s sh
 sil t th uh uw v vcl w y z zh
 """
 PHONES_48 = tuple(_PHONES_48.split())
-# The glottal stop q is left out of the transcripts.
-_61_TO_48 = {phone: phone for phone in PHONES_48}
-_61_TO_48 |= {"ax-h": "ax", "axr": "er", "em": "m", "eng": "ng", "hv": "hh", "nx": "n", "ux": "uw"}
-_61_TO_48 |= {"h#": "sil", "pau": "sil", "q": ""}
-_61_TO_48 |= {"bcl": "vcl", "dcl": "vcl", "gcl": "vcl", "pcl": "cl", "tcl": "cl", "kcl": "cl"}
 PHONES_48_TO_39 = {phone: phone for phone in PHONES_48}
 PHONES_48_TO_39 |= {"ao": "aa", "ax": "ah", "ix": "ih", "el": "l", "en": "n", "zh": "sh"}
 PHONES_48_TO_39 |= {"cl": "sil", "vcl": "sil", "epi": "sil"}
 
 
-def phones_of(path: Path) -> str:
-    """Read a ``.PHN`` file as 48 phones."""
-    phones = []
-    for number, line in read_lines(path):
-        fields = line.split()
-        if not fields:
-            continue
-        if len(fields) != 3 or fields[2].lower() not in _61_TO_48:
-            expected = "FIRST LAST PHONE, one of 61 phones"
-            raise DataError(f"{path}:{number}", expected, repr(line), "replace the file")
-        phones.append(_61_TO_48[fields[2].lower()])
-    return " ".join(filter(None, phones))
+_PARTS = {"train": ("TRAIN", "train"), "dev": ("DEV", "dev"), "test": ("TEST", "core_test")}
+"""Role -> the part's name in lhotse, and in tables."""
 
 
-def read(given: CorpusInput, text_of: Callable[[Path], str] = phones_of) -> dict[str, CutSet]:
+def phones_of(supervision: SupervisionSegment) -> str:
+    """The 48 phones of an utterance; the glottal stop is left out."""
+    return " ".join(filter(None, (item.symbol for item in supervision.alignment["phone"])))
+
+
+def read(
+    given: CorpusInput, text_of: Callable[[SupervisionSegment], str] = phones_of
+) -> dict[str, CutSet]:
     """The cuts of train, dev and core test.
 
     Args:
-        text_of: from a ``.PHN`` to the text of its utterance.
+        text_of: from lhotse's supervision to the text of the utterance.
     """
+    from lhotse import RecordingSet, SupervisionSet
+    from lhotse.recipes import prepare_timit
+
     given.refuse_unknown()
-    raw_dir = given.folder().absolute()
-    top = raw_dir
+    top = given.folder().absolute()
     while (inner := _child(top, "timit")) is not None:
         top = inner
-    folders = {name: _child(top, name) for name in ("train", "test")}
-    if None in folders.values():
-        there = ", ".join(sorted(path.name for path in top.iterdir())[:8]) or "an empty folder"
-        way_out = "give the folder of your TIMIT that holds TRAIN and TEST"
-        raise DataError(top, "TRAIN and TEST", there, way_out)
-    by_role: dict[str, list[Utterance]] = {"train": [], "dev": [], "test": []}
-    for name, folder in folders.items():
-        for utterance in _utterances(folder, text_of) if folder is not None else ():
-            is_core, is_dev = (utterance.speaker in s for s in (CORE_TEST_SPEAKERS, DEV_SPEAKERS))
-            role = "train" if name == "train" else "test" if is_core else "dev" if is_dev else None
-            if role is not None:
-                by_role[role].append(utterance)
-    return {
-        role: make_cuts(of_role, given.num_jobs) for role, of_role in by_role.items() if of_role
-    }
+    cuts = {}
+    with tempfile.TemporaryDirectory() as name:
+        places = _link(top, Path(name), given.num_jobs)
+        manifests = call_recipe(prepare_timit, name)
+        for role, (part, in_tables) in _PARTS.items():
+            recordings, supervisions = map(list, manifests[part].values())
+            for recording in recordings:
+                recording.id = recording.id.replace("-", "_")
+                recording.sources[0].source = os.readlink(recording.sources[0].source)
+            for supervision in supervisions:
+                supervision.id = supervision.recording_id = supervision.id.replace("-", "_")
+                supervision.text = text_of(supervision)
+            renamed = {
+                "recordings": RecordingSet.from_recordings(recordings),
+                "supervisions": SupervisionSet.from_segments(supervisions),
+            }
+            cuts[role] = cuts_of(renamed, in_tables, places)
+    return cuts
 
 
 def _child(folder: Path, name: str) -> Path | None:
@@ -94,28 +84,66 @@ def _child(folder: Path, name: str) -> Path | None:
     return found[0] if found else None
 
 
-def _utterances(folder: Path, text_of: Callable[[Path], str]) -> Iterator[Utterance]:
-    """All but SA sentences of TRAIN or TEST, sorted by lower-case speaker and sentence."""
-    part = folder.name.lower()
-    phones = [path for path in folder.glob("*/*/*") if path.suffix.lower() == ".phn"]
-    for path in sorted(phones, key=lambda path: (path.parent.name.lower(), path.name.lower())):
-        speaker, sentence = path.parent.name.lower(), path.stem.lower()
-        if sentence.startswith("sa"):
-            continue
-        of_test = "core_test" if speaker in CORE_TEST_SPEAKERS else "dev"
-        yield Utterance(
-            id=f"{speaker}_{sentence}",
-            text=text_of(path),
-            speaker=speaker,
-            part=part if part == "train" else of_test,
-            audio=_audio(path),
-            place=str(path),
-        )
+def _link(top: Path, out_dir: Path, num_jobs: int) -> dict[str, str]:
+    """Link all but SA sentences in lhotse's layout.
+
+    Returns:
+        Utterance -> its ``.PHN``.
+
+    Raises:
+        DataError: what lhotse would fail on or leave out.
+    """
+    from lhotse.recipes.timit import get_phonemes, get_speakers
+
+    folders = {name: _child(top, name) for name in ("train", "test")}
+    if None in folders.values():
+        there = ", ".join(sorted(path.name for path in top.iterdir())[:8]) or "an empty folder"
+        way_out = "give the folder of your TIMIT that holds TRAIN and TEST"
+        raise DataError(top, "TRAIN and TEST", there, way_out)
+    problems: list[Problem] = []
+    audio, places, speakers, known = {}, {}, set(), get_phonemes(48)
+    for part, folder in folders.items():
+        for phones in sorted(folder.glob("*/*/*")):
+            speaker, sentence = phones.parent.name.lower(), phones.stem.lower()
+            if phones.suffix.lower() != ".phn" or sentence.startswith("sa"):
+                continue
+            names = {path.name.lower(): path for path in phones.parent.iterdir()}
+            words = names.get(f"{sentence}.txt", Path(os.devnull))
+            link = out_dir / "data" / part.upper() / "dr" / speaker / sentence
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.with_suffix(".PHN").symlink_to(phones)
+            link.with_suffix(".TXT").symlink_to(words)
+            link.with_suffix(".WRD").touch()  # words with times, which are not used
+            audio[_audio(phones, names)] = link.with_suffix(".WAV")
+            problems += _problems(phones, words, known)
+            places[f"{speaker}_{sentence}"] = str(phones)
+            speakers.add(part if part == "train" else speaker)
+    for path, header in read_headers(audio, num_jobs).items():
+        audio[path].symlink_to(path)
+        if header.problem is not None:
+            problems.append(Problem(str(path), "audio", header.problem))
+    for role, of_role in zip(("dev", "core test", "train"), (*get_speakers(), ["train"])):
+        if not speakers & {*of_role}:
+            problems.append(Problem(str(top), f"utterances of the {role} speakers", "none"))
+    report(problems, place=top, way_out="complete your copy of TIMIT")
+    return places
 
 
-def _audio(phones: Path) -> Path:
+def _problems(phones: Path, words: Path, known: Collection[str]) -> Iterator[Problem]:
+    """Lines that lhotse would fail on, or take apart otherwise."""
+    for number, line in read_lines(phones):
+        fields = line.strip().split(" ")
+        if len(fields) != 3 or fields[2] not in known:
+            expected = "FIRST LAST PHONE, one of 61 phones"
+            yield Problem(f"{phones}:{number}", expected, repr(line))
+    for number, line in read_lines(words):
+        fields = line.split(" ")
+        if number > 1 or len(fields) < 3 or not (fields[0] + fields[1]).isdecimal():
+            yield Problem(f"{words}:{number}", "one line, FIRST LAST WORDS", repr(line))
+
+
+def _audio(phones: Path, names: dict[str, Path]) -> Path:
     """The audio beside a ``.PHN``; of several, as some copies have them, the converted one."""
-    names = {path.name.lower(): path for path in phones.parent.iterdir()}
     stem = phones.stem.lower()
     # sph2pipe and others leave SX1.WAV.wav beside the original.
     for name in (f"{stem}.wav.wav", f"{stem}_.wav", f"{stem}.wav", f"{stem}.sph", f"{stem}.flac"):

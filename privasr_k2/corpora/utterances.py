@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_SECOND = 15.0
 """Of conversational English, blanks included; it estimates durations of text without audio."""
-_OVERSHOOT_SECONDS = 0.5
+OVERSHOOT_SECONDS = 0.5
+"""What a segment may exceed its file by, as in Kaldi; it is cut off."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _duration(utterance: Utterance, header: AudioHeader) -> tuple[float, str | N
     rate, length = header.sampling_rate, header.num_samples
     first = round(utterance.start * rate)
     last = length if utterance.end is None else round(utterance.end * rate)
-    if first < 0 or last > length + _OVERSHOOT_SECONDS * rate or min(last, length) <= first:
+    if first < 0 or last > length + OVERSHOOT_SECONDS * rate or min(last, length) <= first:
         end = "its end" if utterance.end is None else f"{utterance.end:g}"
         return 1.0, f"{length / rate:.2f} s of audio, but {utterance.start:g} to {end} s are wanted"
     return (min(last, length) - first) / rate, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ def read_header(path: Path) -> AudioHeader:
     """The header of one audio file, with a ``problem`` if it cannot be read."""
     import soundfile
 
-    if not path.exists():
+    # Not Path.is_file, which raises where a name is too long for the system.
+    if not os.path.isfile(path):
         return AudioHeader(0, 0, 0, "no such file")
     try:
         info = soundfile.info(str(path))

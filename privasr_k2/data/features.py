@@ -96,6 +96,11 @@ def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.
     return np.stack(frames) if frames else np.zeros((0, DIMENSIONS[kind]), dtype=np.float32)
 
 
+def extractor_name(kind: str) -> str:
+    """The name of the extractor in lhotse, which is the ``type`` of stored features."""
+    return kind if kind in ("given", "sphinx") else f"kaldi-native-{kind}"
+
+
 def _computer(sampling_rate: int, kind: str) -> Any:
     import kaldi_native_fbank as knf
 
@@ -269,8 +274,7 @@ def _values(cut: Cut, kind: str) -> np.ndarray:
             raise DataError(cut.id, "features that come with the corpus", "none", way_out)
         values = load_features(cut)
     else:
-        samples = _samples(cut)
-        values = extract(samples, cut.sampling_rate, kind)
+        values = extract(_samples(cut), cut.sampling_rate, kind)
     if len(values) == 0 or not np.isfinite(values).all():
         found = "no frame" if len(values) == 0 else "values that are not finite"
         expected = "features of at least one frame, all finite"
@@ -300,7 +304,7 @@ def _manifest(cut: Cut, values: np.ndarray, kind: str, storage: tuple[str, str, 
     storage_type, storage_path, storage_key = storage
     given = cut.features if kind == "given" else None
     return Features(
-        type=kind if kind in ("given", "sphinx") else f"kaldi-native-{kind}",
+        type=extractor_name(kind),
         num_frames=len(values),
         num_features=values.shape[1],
         frame_shift=FRAME_SHIFT if given is None else given.frame_shift,

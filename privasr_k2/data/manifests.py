@@ -37,7 +37,7 @@ def roles(folder: Path) -> list[str]:
 
 
 def load_cuts(folder: Path, role: str, *, lazy: bool = False) -> CutSet:
-    """The cuts of one role, with absolute paths.
+    """The cuts of one role, with absolute paths, and their features' extractors registered.
 
     Args:
         folder: ``data/manifests`` or ``data/feats_<kind>``.
@@ -47,6 +47,8 @@ def load_cuts(folder: Path, role: str, *, lazy: bool = False) -> CutSet:
         DataError: there are no such cuts.
     """
     from lhotse import CutSet
+
+    from privasr_k2.data import extractors  # noqa: F401  # cut.mix looks them up by name
 
     path, folder = cuts_path(folder, role), Path(folder).absolute()
     if not path.is_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given
 
 from privasr_k2 import config
@@ -29,6 +31,14 @@ from tests.support.fuzz_tools import DAMAGE, Files, check, few, is_refused
 
 pytestmark = [pytest.mark.reliability, pytest.mark.timeout(300)]
 
+
+def silence() -> bytes:
+    """Two seconds as FLAC."""
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(32000), 16000, format="FLAC")
+    return file.getvalue()
+
+
 LEXICON = ";;; words\nA AH\nA(2) EY\nCALL K AO1 L # as said\nANN AE N\n"
 LANG = {
     "tokens.txt": b"<blk> 0\nAH 1\nK 2\nL 3\n",
@@ -39,8 +49,10 @@ LANG = {
 KALDI_DIR = {
     "text": b"s1-u1 call ann\ns1-u2 hello\ns2-u1 a caf\xc3\xa9\n",
     "utt2spk": b"s1-u1 s1\ns1-u2 s1\ns2-u1 s2\n",
-    "wav.scp": b"r1 r1.wav\nr2 /data/r2.wav\n",
-    "segments": b"s1-u1 r1 0.0 1.25\ns1-u2 r1 1.5 2\ns2-u1 r2 0 3.5\n",
+    "wav.scp": b"r1 r1.flac\nr2 r2.flac\n",
+    "segments": b"s1-u1 r1 0.0 1.25\ns1-u2 r1 1.5 2\ns2-u1 r2 0 -1\n",
+    "spk2gender": b"s1 f\ns2 m\n",
+    **dict.fromkeys(("r1.flac", "r2.flac"), silence()),
 }
 CTM = ";; comment\nu1 1 0.000 0.300 call 0.9\nu1 1 0.300 0.250 ann 0.55\nu2 A 0.1 0.2 hello\n"
 KALDI_NBEST = {

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
+from lhotse.recipes.ami import PARTITIONS
 
-from privasr_k2.corpora.ami import CORPUS, read, split_turn
+from privasr_k2.corpora.ami import CORPUS, DEV_GROUPS, TEST_GROUPS, read, split_turn
 from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.prepare import prepare
 from privasr_k2.data.manifests import load_cuts
@@ -23,7 +27,16 @@ def given(raw: Path, **options: str) -> CorpusInput:
     return CorpusInput(raw, raw.parent / "data" / "manifests", options, layers, num_jobs=1)
 
 
-def annotations(root: Path, *, audio: bool) -> Path:
+def headsets(root: Path) -> Path:
+    """Two people, of whom the second one speaks."""
+    for meeting in MEETINGS:
+        for number, seconds in enumerate((2.1, 2.0)):
+            name = f"{meeting}/audio/{meeting}.Headset-{number}.wav"
+            trees.noise(root / name, seconds, file_format="WAV")
+    return root
+
+
+def annotations(root: Path) -> Path:
     trees.lines(
         root / "corpusResources" / "meetings.xml",
         f"<meetings {NITE}>",
@@ -42,10 +55,12 @@ def annotations(root: Path, *, audio: bool) -> Path:
         words = f"{meeting}.B.words.xml"
         trees.lines(
             root / "words" / words,
-            f'<nite:root {NITE}><vocalsound nite:id="v0"/><w nite:id="w0">Hi</w>',
-            '<w nite:id="w1" punc="true">,</w>',
-            '<w nite:id="w2">Mary-Ann</w><disfmarker nite:id="d0"/><w nite:id="w3">O\'Brien</w>',
-            '<w nite:id="w4" punc="true">.</w><vocalsound nite:id="v1"/></nite:root>',
+            f'<nite:root {NITE}><vocalsound nite:id="v0"/><w nite:id="w0" {at(0.5, 0.75)}>Hi</w>',
+            f'<w nite:id="w1" punc="true" {at(0.75, 0.75)}>,</w>',
+            f'<w nite:id="w2" {at(0.8, 1.25)}>Mary-Ann</w><disfmarker nite:id="d0"/>',
+            f'<w nite:id="w3" {at(1.25, 1.625)}>O\'Brien</w>',
+            f'<w nite:id="w4" punc="true" {at(1.625, 1.625)}>.</w>',
+            '<vocalsound nite:id="v1"/></nite:root>',
         )
         trees.lines(
             root / "segments" / f"{meeting}.B.segments.xml",
@@ -61,10 +76,12 @@ def annotations(root: Path, *, audio: bool) -> Path:
             '<nite:pointer role="type" href="ne-types.xml#id(ne_1)"/>',
             f'<nite:child href="{words}#id(w2)..id(w3)"/></named-entity></nite:root>',
         )
-        if audio:
-            name = f"amicorpus/{meeting}/audio/{meeting}.Headset-1.wav"
-            trees.noise(root / name, 2.0, file_format="WAV")
     return root
+
+
+def at(start: float, end: float) -> str:
+    """The times of a word."""
+    return f'starttime="{start}" endtime="{end}"'
 
 
 def table(root: Path) -> Path:
@@ -78,10 +95,8 @@ def table(root: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("audio", [True, False])
-def test_manual_annotations(tmp_path: Path, audio: bool) -> None:
-    raw = annotations(tmp_path / "raw", audio=audio)
-    about = prepare(CORPUS, given(raw))
+def test_manual_annotations(tmp_path: Path) -> None:
+    about = prepare(CORPUS, given(annotations(tmp_path / "raw")))
     assert {r: (v["utterances"], v["speakers"]) for r, v in about["roles"].items()} == {
         role: (1, 1) for role in ("train", "adapt", "dev", "test")
     }
@@ -92,19 +107,62 @@ def test_manual_annotations(tmp_path: Path, audio: bool) -> None:
     assert supervision.text == "hi mary ann o'brien"
     expected = {"cased": "Hi , Mary-Ann O'Brien .", "entities": [[1, 4, "PERSON"]]}
     assert supervision.custom == expected
-    assert cut.has_recording is audio
-    assert about["roles"]["test"]["text_only"] is not audio
-    if audio:
-        assert (cut.start, cut.duration, cut.load_audio().shape) == (0.5, 1.25, (1, 20000))
+    assert not cut.has_recording and about["roles"]["test"]["text_only"]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_headsets(tmp_path: Path, inside: bool, caplog: pytest.LogCaptureFixture) -> None:
+    raw = tmp_path / "raw"
+    annotations(raw if inside else raw / "ami_public_manual_1.6.2")
+    headsets(raw / "amicorpus")
+    about = prepare(CORPUS, given(raw))
+    assert {r: (v["utterances"], v["speakers"]) for r, v in about["roles"].items()} == {
+        role: (1, 1) for role in ("train", "adapt", "dev", "test")
+    }
+    cut = load_cuts(tmp_path / "data" / "manifests", "test")[0]
+    supervision = cut.supervisions[0]
+    assert (cut.id, supervision.speaker) == ("ES2004a-1-0", "MEO069")
+    assert supervision.text == "hi mary ann o'brien"
+    expected = {"cased": "Hi Mary-Ann O'Brien", "entities": [[1, 4, "PERSON"]]}
+    assert supervision.custom == expected
+    assert cut.custom == {"part": "test"}
+    assert (cut.start, cut.duration) == (0.5, 1.125)
+    heard, _ = soundfile.read(raw / "amicorpus/ES2004a/audio/ES2004a.Headset-1.wav")
+    np.testing.assert_allclose(cut.load_audio()[0], heard[8000:26000], atol=1e-6)
+    assert not [r for r in caplog.records if "duration" in r.getMessage()]  # of marks
+
+
+def test_the_partition_is_lhotses() -> None:
+    for part, groups in (("dev", DEV_GROUPS), ("test", TEST_GROUPS)):
+        assert {m.rstrip("abcd") for m in PARTITIONS["full-corpus-asr"][part]} == {*groups}
 
 
 def test_headsets_that_are_wanted_but_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="Headset"):
-        read(given(annotations(tmp_path / "raw", audio=False), speech="headset"))
+        read(given(annotations(tmp_path / "raw"), speech="headset"))
+
+
+def test_a_part_of_the_headsets(tmp_path: Path) -> None:
+    raw = annotations(tmp_path / "raw")
+    audio = headsets(raw / "amicorpus")
+    (audio / "ES2002a" / "audio" / "ES2002a.Headset-0.wav").unlink()
+    (audio / "ES2003a" / "audio" / "ES2003a.Headset-0.wav").write_bytes(b"no audio")
+    shutil.rmtree(audio / "ES2011a")
+    trees.lines(raw / "words" / "notes.txt", "x")
+    with pytest.raises(DataError) as caught:
+        read(given(raw))
+    for problem in (
+        "ES2002a: expected headsets 0 to 1 in audio/, found 1",
+        "ES2003a.Headset-0.wav: expected audio, found no readable audio",
+        "expected headsets of a meeting of dev",
+        "notes.txt: expected only MEETING.AGENT.words.xml",
+    ):
+        assert problem in str(caught.value)
+    assert len(read(given(raw, speech="none"))["dev"]) == 1
 
 
 def test_a_segment_of_words_that_are_not_there(tmp_path: Path) -> None:
-    raw = annotations(tmp_path / "raw", audio=False)
+    raw = annotations(tmp_path / "raw")
     path = raw / "segments" / "ES2004a.B.segments.xml"
     path.write_text(path.read_text().replace("id(w4)", "id(w9)"))
     with pytest.raises(DataError, match=r"ES2004a.B.segments.xml: expected words of .*found .*w9"):

@@ -70,6 +70,8 @@ def test_segments(raw: Path) -> None:
     # Up to half a second beyond the end is cut off, as in Kaldi.
     assert [(cut.start, cut.duration) for cut in cuts] == [(0.0, 0.4), (0.25, 0.75)]
     assert cuts[1].load_audio().shape == (1, 12000)
+    trees.lines(raw / "test" / "segments", "t1-0 rec 0.00 0.40", "t1-1 rec 0.25 -1")
+    assert [cut.duration for cut in read(given(raw))["test"]] == [0.4, 0.75]
     trees.lines(raw / "test" / "segments", "t1-0 rec 0.00 0.40", "t1-1 rec 0.25 2.00")
     with pytest.raises(DataError, match=r"1.00 s of audio, but 0.25 to 2 s are wanted"):
         check_cuts(read(given(raw)), sampling_rate=16000)
@@ -85,8 +87,11 @@ def test_segments(raw: Path) -> None:
         ("utt2spk", ["t1-0 t1"], "text:2", "'t1-1' also in utt2spk"),
         ("wav.scp", ["t1-0 wav/t1-0.wav"], "text:2", "'t1-1' also in wav.scp"),
         ("wav.scp", ["t1-0 cat x.wav |", "t1-1 wav/t1-1.wav"], "wav.scp:1", "allow_pipes=true"),
+        ("wav.scp", ["t1-0 none.wav", "t1-1 wav/t1-1.wav"], "none.wav", "no such file"),
+        ("utt2spk", [], "utt2spk", "an empty file"),
+        ("spk2gender", ["t2 f"], "utt2spk:2", "'t1' also in spk2gender"),
         ("segments", ["t1-0 rec 0 1", "t1-1 t1-0 0.5 0.25"], "segments:2", "START < END"),
-        ("segments", ["t1-0 rec 0 1", "t1-1 t1-0 0.5 0.75"], "segments:1", "'rec' in wav.scp"),
+        ("segments", ["t1-0 rec 0 1", "t1-1 t1-0 0.5 0.75"], "segments:1", "'rec' also in wav.scp"),
     ],
 )
 def test_malformed_files_are_named_with_their_line(
@@ -97,6 +102,23 @@ def test_malformed_files_are_named_with_their_line(
         read(given(raw))
     assert f"test/{place}: expected" in str(error.value)
     assert found in str(error.value)
+
+
+def test_audio_of_another_kind(raw: Path) -> None:
+    path = trees.noise(raw / "test" / "wav" / "t1-0.wav", 1.0, 8000, file_format="WAV")
+    with pytest.raises(DataError, match=rf"{path}: expected audio of 16000 Hz .*found 8000 Hz"):
+        read(given(raw))
+
+
+def test_durations_are_whole_samples_and_texts_as_found(raw: Path) -> None:
+    trees.noise(raw / "test" / "wav" / "t1-0.wav", 15999 / 16000, file_format="WAV")
+    trees.lines(raw / "test" / "text", "t1-0", "t1-1\tHello,  World ")
+    trees.lines(raw / "test" / "spk2gender", "t1 f")
+    cuts = read(given(raw))["test"]
+    assert [cut.num_samples for cut in cuts] == [15999, 16000]
+    assert [cut.recording.num_samples for cut in cuts] == [15999, 16000]
+    assert [cut.supervisions[0].text for cut in cuts] == ["", "Hello,  World"]
+    assert {cut.supervisions[0].gender for cut in cuts} == {"f"}
 
 
 def test_pipes_where_they_are_allowed(raw: Path) -> None:

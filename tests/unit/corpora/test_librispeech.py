@@ -54,6 +54,43 @@ def test_audio_without_transcripts_is_a_pool(tmp_path: Path) -> None:
         read(given(raw, unlabelled=str(tmp_path / "none")))
 
 
+def test_what_lhotse_would_leave_out_or_fail_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    raw = trees.librispeech(tmp_path / "raw")
+    chapter = raw / "train-clean-100" / "1" / "9"
+    (chapter / "1-9-0000.flac").unlink()
+    (raw / "train-clean-100" / "2" / "9" / "2-9-0001.flac").write_bytes(b"fLaC")
+    trees.noise(chapter / "1-9-0007.flac")
+    trees.noise(chapter / "1-9-0002.flac")
+    lines = ("1-9-0000 IT'S A DOG", "1-9-0001 YES", "1-9-0002", "", "1-9-0001 NO")
+    trees.lines(chapter / "1-9.trans.txt", *lines)
+    with pytest.raises(DataError) as caught:
+        read(given(raw))
+    assert [
+        place
+        for place in (
+            "1-9-0000.flac: expected audio for 1-9-0000, found no such file",
+            "2-9-0001.flac: expected audio for 2-9-0001",
+            "1-9-0007.flac: expected its transcript",
+            "1-9.trans.txt:3: expected an utterance id",
+            "1-9.trans.txt:4: expected an utterance id",
+            "1-9.trans.txt:5: expected an id that stands once",
+        )
+        if place not in str(caught.value)
+    ] == []
+    assert "found 7:" in str(caught.value)  # the line without words, and its audio
+    read(given(trees.librispeech(tmp_path / "good")))
+    assert capfd.readouterr() == ("", "")  # no progress bars
+
+
+def test_speech_of_another_rate_is_named_by_its_file(tmp_path: Path) -> None:
+    raw = trees.librispeech(tmp_path / "raw")
+    path = trees.noise(raw / "test-other" / "101" / "9" / "101-9-0000.flac", 1.0, 8000)
+    with pytest.raises(DataError, match=f"{path}: expected audio of 16000 Hz, found 8000 Hz"):
+        prepare(CORPUS, given(raw))
+
+
 def test_text_for_language_models(tmp_path: Path) -> None:
     raw = tmp_path / "LibriSpeech"
     raw.mkdir()

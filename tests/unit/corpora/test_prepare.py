@@ -10,6 +10,7 @@ import pytest
 from lhotse import CutSet
 from lhotse.utils import fastcopy
 
+from privasr_k2.corpora import data_dir
 from privasr_k2.corpora.base import Corpus, CorpusInput, load_corpus
 from privasr_k2.corpora.librispeech import CORPUS
 from privasr_k2.corpora.prepare import prepare
@@ -17,6 +18,8 @@ from privasr_k2.corpora.utterances import Utterance, make_cuts
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import ConfigError, DataError
 from tests.support import trees
+
+IDS = [f"{speaker}-{n}" for speaker in "abc" for n in "01"]
 
 
 def given(raw: Path | None, out: Path, **options: str) -> CorpusInput:
@@ -101,7 +104,7 @@ def damage(raw: Path, kind: str) -> None:
         ("truncated", "1-9-0000.flac", "truncated"),
         ("missing", "1-9-0000.flac", "no such file"),
         ("rate", "1-9-0000.flac", "expected audio of 16000 Hz, found 8000 Hz"),
-        ("empty text", "1-9.trans.txt:1", "empty text of 1-9-0000"),
+        ("empty text", "1-9.trans.txt:1", "found '1-9-0000'"),
         ("not UTF-8", "1-9.trans.txt:2", "byte 0xc9"),
         ("duplicate", "1-9.trans.txt:3", "'1-9-0001' again, after"),
         ("dense", "1-9.trans.txt:1", "199 characters"),
@@ -125,13 +128,12 @@ def test_bad_input_is_named_and_earlier_output_stays(
 
 
 def test_all_problems_at_once(raw: Path, out: Path) -> None:
-    for kind in ("dense", "speaker"):
+    for kind in ("dense", "speaker", "rate"):
         damage(raw, kind)
-    (raw / "train-clean-100" / "2" / "9" / "2-9-0001.flac").unlink()
     with pytest.raises(DataError) as error:
         prepare(CORPUS, given(raw, out))
     assert error.value.found.startswith("3:")
-    assert all(word in str(error.value) for word in ("no such file", "199 characters", "speaker 1"))
+    assert all(word in str(error.value) for word in ("8000 Hz", "199 characters", "speaker 1"))
 
 
 def test_twenty_problems_are_shown_and_the_rest_counted(raw: Path, out: Path) -> None:
@@ -164,10 +166,16 @@ def test_unknown_options_are_refused(raw: Path, out: Path) -> None:
         prepare(CORPUS, given(raw, out, dev_fraction="much"))
 
 
-def test_empty_text_can_be_left_out(raw: Path, out: Path, caplog: pytest.LogCaptureFixture) -> None:
-    damage(raw, "empty text")
+def test_empty_text_can_be_left_out(
+    tmp_path: Path, out: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for role, speakers in (("train", "abc"), ("test", "d")):
+        trees.kaldi(tmp_path / "raw", role, speakers)
+    trees.lines(tmp_path / "raw" / "train" / "text", "a-0", *(f"{s} Yes" for s in IDS[1:]))
+    with pytest.raises(DataError, match=r"text:1: expected words, found empty text of a-0"):
+        prepare(data_dir.CORPUS, given(tmp_path / "raw", out))
     with caplog.at_level(logging.WARNING):
-        prepare(CORPUS, given(raw, out, drop_empty="true", dev_seed="1"))
+        prepare(data_dir.CORPUS, given(tmp_path / "raw", out, drop_empty="true"))
     assert "1 utterances without words" in caplog.text
 
 

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from lhotse.recipes.timit import get_phonemes, get_speakers
 
 from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.prepare import prepare
 from privasr_k2.corpora.timit import (
-    CORE_TEST_SPEAKERS,
     CORPUS,
-    DEV_SPEAKERS,
     PHONES_48,
     PHONES_48_TO_39,
     lexicon,
@@ -58,11 +58,23 @@ def test_as_many_phones_as_fast_speech_has(tmp_path: Path) -> None:
 
 
 def test_the_standard_lists() -> None:
-    assert (len(CORE_TEST_SPEAKERS), len(DEV_SPEAKERS)) == (24, 50)
-    assert not CORE_TEST_SPEAKERS & DEV_SPEAKERS
+    dev, core_test = map(frozenset, get_speakers())
+    assert (len(core_test), len(dev)) == (24, 50)
+    assert not core_test & dev
     assert len(set(PHONES_48)) == 48
     assert set(PHONES_48_TO_39) == set(PHONES_48)
     assert len(set(PHONES_48_TO_39.values())) == 39
+
+
+def test_lhotse_maps_phones_as_lee_and_hon() -> None:
+    to_48, to_39 = get_phonemes(48), get_phonemes(39)
+    assert {*to_48.values()} == {*PHONES_48, ""}
+    assert {p: PHONES_48_TO_39.get(to_48[p], "") for p in to_48} == to_39 | {"q": ""}
+    folded = {"ax-h": "ax", "axr": "er", "em": "m", "eng": "ng", "hv": "hh", "nx": "n", "ux": "uw"}
+    folded |= {"h#": "sil", "pau": "sil", "q": ""}
+    folded |= {f"{p}cl": "vcl" for p in "bdg"} | {f"{p}cl": "cl" for p in "ptk"}
+    assert folded.items() <= to_48.items()
+    assert {p for p in to_48 if to_48[p] != p} == {*folded}
 
 
 def test_every_phone_is_in_the_lexicon() -> None:
@@ -70,10 +82,43 @@ def test_every_phone_is_in_the_lexicon() -> None:
     assert [line.split() for line in lines] == [[phone, phone] for phone in PHONES_48]
 
 
-def test_a_phone_that_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "place", "found"),
+    [
+        ("SX127.PHN", ["0 10 h#", "10 20 xx"], "SX127.PHN:2", "'10 20 xx'"),
+        ("SX127.PHN", ["0 10 h#", ""], "SX127.PHN:2", "''"),
+        ("SX127.TXT", ["The words alone."], "SX127.TXT:1", "'The words alone.'"),
+        ("SX127.WAV", ["no audio"], "SX127.WAV", "no readable audio"),
+    ],
+)
+def test_files_that_lhotse_cannot_read(
+    tmp_path: Path, name: str, content: list[str], place: str, found: str
+) -> None:
     raw = tree(tmp_path / "TIMIT", upper=True, file_format="WAV")
-    path = trees.lines(raw / "TRAIN" / "DR1" / "FCJF0" / "SX127.PHN", "0 10 h#", "10 20 xx")
-    with pytest.raises(DataError, match=f"{path}:2"):
+    path = trees.lines(raw / "TRAIN" / "DR1" / "FCJF0" / name, *content)
+    with pytest.raises(DataError) as caught:
+        read(CorpusInput(raw, tmp_path / "out", {}, (), num_jobs=1))
+    assert str(caught.value).startswith(f"{path.parent / place}: expected")
+    assert found in str(caught.value)
+
+
+def test_a_part_of_timit(tmp_path: Path) -> None:
+    raw = tree(tmp_path / "TIMIT", upper=True, file_format="WAV")
+    (raw / "TRAIN" / "DR1" / "FCJF0" / "SX127.WAV").unlink()
+    shutil.rmtree(raw / "TEST" / "DR1" / "FAKS0")
+    with pytest.raises(DataError) as caught:
+        read(CorpusInput(raw, tmp_path / "out", {}, (), num_jobs=1))
+    assert "SX127.WAV: expected audio, found no such file" in str(caught.value)
+    assert "expected utterances of the dev speakers, found none" in str(caught.value)
+
+
+def test_converted_audio_beside_the_original(tmp_path: Path) -> None:
+    raw = tree(tmp_path / "TIMIT", upper=True, file_format="NIST")
+    path = trees.noise(raw / "TRAIN/DR1/FCJF0/SX127.WAV.wav", 1.0, file_format="WAV")
+    cuts = read(CorpusInput(raw, tmp_path / "out", {}, (), num_jobs=1))
+    assert cuts["train"][0].recording.sources[0].source == str(path)
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"SX127.WAV.wav: expected audio, found an empty file"):
         read(CorpusInput(raw, tmp_path / "out", {}, (), num_jobs=1))
 
 
