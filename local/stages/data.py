@@ -39,15 +39,33 @@ def prepare_data(
         manifests, lang = f"{manifests}_text", f"{lang}_text"
         settings = dict(word.split("=", 1) for word in r.corpus.text_options.split())
     prepare_corpus(r, "manifests", manifests, **settings)
-    feats = f"data/feats_{d.feature}"
+    feats = f"data/feats_{feature_name(r)}"
     if speech:
-        r.stage(1, f"{d.feature} features", "compute_features", in_manifests=manifests,
-                out_dir=feats, config="features",
-                set={"kind": d.feature, "speed_perturb": d.speed_perturb}, num_jobs=True)
+        compute_features(r, f"{feature_name(r)} features", manifests, feats)
     if make_lang:
         prepare_lang(r, 2, f"lang directory of {d.token_type} tokens", lang, in_manifests=manifests,
                      in_public_lists=r.corpus.vocabulary_lists, **(lang_flags or {}))
     return Data(manifests, feats, lang, name)
+
+
+def feature_name(r: Recipe) -> str:
+    """The kind of features, or the public encoder whose outputs they are."""
+    model = r.data.encoder_model
+    return r.data.feature if model is None else model.name
+
+
+def compute_features(r: Recipe, title: str, manifests: str, feats: str, kind: str = "") -> str:
+    """Stage 1: features of all roles, of ``kind`` or as the options have it."""
+    model = None if kind else r.data.encoder_model
+    settings = {"kind": kind or (r.data.feature if model is None else "encoder"),
+                "speed_perturb": r.data.speed_perturb}
+    return r.stage(1, title, "compute_features", in_manifests=manifests, in_public_encoder=model,
+                   out_dir=feats, config="features", set=settings, num_jobs=True)
+
+
+def am_layers(r: Recipe, model: str) -> tuple[str, ...]:
+    """Settings of an acoustic model of a kind: those of a small one upon a public encoder."""
+    return (f"am_{model}",) if r.data.encoder_model is None else (f"am_{model}", "am_head")
 
 
 def prepare_lang(r: Recipe, number: int, title: str, lang: str, *, config: Any = "lang",

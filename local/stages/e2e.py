@@ -7,7 +7,14 @@ from typing import Annotated, Literal
 
 from annotated_types import MinLen
 
-from local.stages.data import Data, prepare_data, prepare_lang
+from local.stages.data import (
+    Data,
+    am_layers,
+    compute_features,
+    feature_name,
+    prepare_data,
+    prepare_lang,
+)
 from privasr_k2.recipe.declare import Declared, Recipe
 from privasr_k2.recipe.options import Count, Delta, Positives, from_conf, option, path_option
 
@@ -84,9 +91,9 @@ def shown(number: float) -> str:
     return f"{number:g}"
 
 
-def am_config(o: E2eOptions, model: str) -> tuple[str, ...]:
+def am_config(r: Recipe, o: E2eOptions, model: str) -> tuple[str, ...]:
     """Settings of a private training: shorter where it starts at the public model."""
-    return (f"am_{model}", "am_finetune") if o.init == "public" else (f"am_{model}",)
+    return (*am_layers(r, model), *(["am_finetune"] if o.init == "public" else []))
 
 
 def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
@@ -98,21 +105,19 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     data = prepare_data(r, lang_name=f"{d.token_type}_public", make_lang=False)
     public_feats: Path | str | None = o.public_feats
     if o.public_corpus and public_feats is None:
-        feature = o.public_feature or d.feature
+        feature = o.public_feature or feature_name(r)
         definition = o.public_corpus
         if "/" not in definition:
             definition = str(r.root / f"privasr_k2/corpora/{definition}.py")
         r.stage(1, "manifests of the public corpus", "prepare_corpus", in_definition=definition,
                 raw_corpus=o.public_dir, out_dir="data/public/manifests", num_jobs=True,
                 config=r.corpus_config(o.public_corpus, o.public_conf or r.corpus.conf))
-        public_feats = r.stage(1, f"{feature} features of the public corpus", "compute_features",
-                               in_manifests="data/public/manifests",
-                               out_dir=f"data/public/feats_{feature}", config="features",
-                               num_jobs=True,
-                               set={"kind": feature, "speed_perturb": d.speed_perturb})
+        public_feats = compute_features(r, f"{feature} features of the public corpus",
+                                        "data/public/manifests", f"data/public/feats_{feature}",
+                                        kind=o.public_feature)
     sides = r.stage(2, "split speakers", "split_corpus", config="split_speech", in_feats=data.feats,
                     in_manifests=data.manifests, in_public_roster=o.roster,
-                    in_public_train=public_feats, out_dir=f"data/sides_{d.feature}")
+                    in_public_train=public_feats, out_dir=f"data/sides_{feature_name(r)}")
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
                  in_public_manifests=f"{sides}/public")
     base = f"exp/e2e_{d.token_type}"
@@ -129,9 +134,9 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
         folder = f"{e.base}/{model}/public"
         e.public_model[model] = public = r.system(
             f"{model}/public", label="public only", method="public", folder=folder, model=model)
-        am = r.stage(4, f"public model, {model}", "train_am", train=True, config=f"am_{model}",
-                     in_feats=e.public,
-                     in_lang=e.lang, out_dir=f"{folder}/am", set={"epochs": o.public_epochs})
+        am = r.stage(4, f"public model, {model}", "train_am", train=True,
+                     config=am_layers(r, model), in_feats=e.public, in_lang=e.lang,
+                     out_dir=f"{folder}/am", set={"epochs": o.public_epochs})
         r.stage(4, f"decode dev, public {model}", "decode", jobs=r.run.nj, device=True,
                 config="decode_e2e", in_model=am, in_feats=e.data.feats,
                 out_hyps=f"{folder}/decode_dev/JOB.jsonl", set={"role": "dev"})
@@ -145,7 +150,7 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
             folder=f"{e.tuned}/{model}/nonprivate",
             compare_with=[e.public_model[model]], model=model)
         am = r.stage(5, f"{model} of all private data", "train_am", train=True,
-                     config=am_config(o, model), in_feats=e.private, in_lang=e.lang,
+                     config=am_config(r, o, model), in_feats=e.private, in_lang=e.lang,
                      in_init=public_init(o, e, model), out_dir=f"{system.folder}/am",
                      set={"epochs": o.private_epochs})
         e.decoded.append((system, model, am, {}))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from local.stages.data import Data, prepare_data
+from local.stages.data import Data, am_layers, feature_name, prepare_data
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Choices, Count, Positive, from_conf, option, path_option
 
@@ -75,8 +75,8 @@ def choose_am(r: Recipe, o: AmOptions) -> Am:
     """The acoustic model that the options ask for."""
     token_type, model = r.data.token_type, o.am_model
     if model is None:
-        encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
-        return Am(f"{encoder}_{token_type}", token_type, {})
+        on = "" if r.data.encoder_model is None else f"{feature_name(r)}_"
+        return Am(f"{on}{default_encoder(r, o)}_{token_type}", token_type, {})
     if o.am_tokens is None:
         r.refuse("--am-model", "--am-tokens with it", "none",
                  "give the tokens.txt of the model: --am-tokens FILE")
@@ -84,14 +84,21 @@ def choose_am(r: Recipe, o: AmOptions) -> Am:
     return Am(f"{model.stem}_{token_type}", f"{token_type}_{model.stem}", flags)
 
 
+def default_encoder(r: Recipe, o: AmOptions) -> str:
+    """The encoder that is trained: on features, or upon a public one."""
+    is_paper = r.data.preset == "paper" and r.data.encoder_model is None
+    return o.encoder or ("blstm" if is_paper else "tdnn")
+
+
 def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
     """Stage 5."""
     if o.am_model is not None:
         return r.stage(5, "imported acoustic model", "import_external", raw_model=o.am_model,
                        raw_tokens=o.am_tokens, out_dir=am.folder)
-    encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
-    return r.stage(5, f"acoustic model, {encoder}", "train_am", train=True, config="am_ctc",
-                   in_feats=data.feats, in_lang=f"{data.lang}/spoken", out_dir=am.folder,
+    encoder = default_encoder(r, o)
+    return r.stage(5, f"acoustic model, {encoder}", "train_am", train=True,
+                   config=am_layers(r, "ctc"), in_feats=data.feats,
+                   in_lang=f"{data.lang}/spoken", out_dir=am.folder,
                    set={"encoder.kind": encoder, "max_duration": o.max_duration, "avg": o.avg})
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import Any
 
+from local.stages.data import feature_name
 from local.stages.e2e import E2e, am_config, public_init, shown
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.recipe.declare import Declared, Recipe
@@ -59,9 +60,9 @@ def plan(r: Recipe, o: Any) -> None:
     """Stage 3: deal the private units to shards; tell how many queries each epsilon allows."""
     for number in o.teachers:
         r.stage(3, f"shards of {number} teachers", "make_shards", config="shards",
-                in_private_feats=f"data/sides_{r.data.feature}/private",
-                in_public_dev=f"data/sides_{r.data.feature}/public",
-                in_public_roster=f"data/sides_{r.data.feature}/roster_{o.privacy_unit}.txt",
+                in_private_feats=f"data/sides_{feature_name(r)}/private",
+                in_public_dev=f"data/sides_{feature_name(r)}/public",
+                in_public_roster=f"data/sides_{feature_name(r)}/roster_{o.privacy_unit}.txt",
                 out_dir=shards(o, number), set={"teachers": number, "unit": o.privacy_unit})
     finite = [epsilon for epsilon in (*o.epsilons, *o.sweep_epsilons) if epsilon < inf]
     for name in o.mechanisms:
@@ -92,7 +93,7 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
                 in_lang=e.lang, out_dir=out)
     else:
         r.stage(7, f"{number} teachers, {model}", "train_am", array=number, train=True,
-                config=am_config(o, model), in_feats=f"{shards(o, number)}/shard_JOB",
+                config=am_config(r, o, model), in_feats=f"{shards(o, number)}/shard_JOB",
                 in_shards=f"{shards(o, number)}/shards.json", in_lang=e.lang,
                 in_init=public_init(o, e, model), out_dir=f"{out}/JOB",
                 set={"epochs": o.private_epochs})
@@ -229,7 +230,7 @@ class Releases:
             learns_public = o.init == "scratch" or (o.vote != "utterance"
                                                      and o.public_threshold is None)
         am = r.stage(11, f"student, {system.name}", "train_student", train=True,
-                     config=(*am_config(o, model), "student"), in_public_pool=e.pool,
+                     config=(*am_config(r, o, model), "student"), in_public_pool=e.pool,
                      in_labels=labels,
                      in_public_feats=e.public, in_public_lang=e.lang,
                      in_public_init=public_init(o, e, model),

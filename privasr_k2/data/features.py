@@ -16,13 +16,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
 import yaml
 from annotated_types import Interval
 
-from privasr_k2.constraints import Checked, Count, one_of
+from privasr_k2.constraints import Checked, Count, NotNegative, Positive, one_of
 from privasr_k2.data import sphinx
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
 from privasr_k2.errors import ConfigError, DataError
@@ -35,7 +35,26 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+
+class Extractor(Protocol):
+    """Features that are not of this module; pickled for each process that computes them.
+
+    Attributes:
+        type: of the stored features, in lhotse.
+        frame_shift: seconds.
+        about: what ``features.yaml`` records of it.
+    """
+
+    type: str
+    frame_shift: float
+    about: dict[str, Any]
+
+    def extract(self, samples: np.ndarray, sampling_rate: int) -> np.ndarray:
+        """Features (T, F) of samples (S,)."""
+
+
 DIMENSIONS = {"fbank": 80, "mfcc": 40, "sphinx": sphinx.NUM_CEPSTRA}
+ENCODER, PUBLIC_ENCODER = "encoder", "public_encoder"
 FRAME_SHIFT = 0.01
 """Seconds."""
 FINE_TICK_POWER = -12
@@ -45,20 +64,39 @@ SPEEDS = (0.9, 1.1)
 
 
 @dataclass(frozen=True)
+class OutputConfig(Checked):
+    """Which outputs of a public encoder are features.
+
+    Attributes:
+        layers: whose outputs are stored side by side, from 0 to L; none: the last.
+        pad_seconds: audio is heard with silence up to this length; 0: at its true length.
+        chunk_seconds, chunk_overlap: longer audio is read in chunks that overlap.
+    """
+
+    layers: list[int]
+    pad_seconds: NotNegative
+    chunk_seconds: Positive
+    chunk_overlap: NotNegative
+
+
+@dataclass(frozen=True)
 class FeatureConfig(Checked):
     """Section ``features`` of the configuration.
 
     Attributes:
-        kind: ``auto`` is ``given`` where the corpus has features and no audio, otherwise ``fbank``.
+        kind: ``auto`` is ``given`` where the corpus has features and no audio, otherwise ``fbank``;
+            ``encoder``: the outputs of a public encoder.
         speed_perturb: whether train is stored at three speeds.
         tick_power: fbank and mfcc are stored in steps of ``2 ** tick_power``.
         cuts_per_file: utterances stored in one file.
+        encoder: settings of ``kind: encoder``.
     """
 
-    kind: Annotated[str, one_of(*DIMENSIONS, "given", "auto")]
+    kind: Annotated[str, one_of(*DIMENSIONS, "given", "auto", ENCODER)]
     speed_perturb: bool
     tick_power: Annotated[int, Interval(ge=-15, le=-1)]
     cuts_per_file: Count
+    encoder: OutputConfig
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,11 +166,18 @@ def load_features(cut: Cut) -> np.ndarray:
 
 
 def compute(
-    in_dir: Path, out_dir: Path, config: FeatureConfig, num_jobs: int = 1
+    in_dir: Path,
+    out_dir: Path,
+    config: FeatureConfig,
+    num_jobs: int = 1,
+    extractor: Extractor | None = None,
 ) -> dict[str, Any]:
     """Store the features of all roles atomically, and return the content of ``features.yaml``.
 
     The result does not depend on ``num_jobs``.
+
+    Args:
+        extractor: of ``kind: encoder``; its features are stored as float16.
 
     Raises:
         DataError: cuts without audio (or, with ``given``, without features), or undecodable audio.
@@ -152,7 +197,8 @@ def compute(
         folder.mkdir()
         for role in there:
             seen = Counter[str]()
-            stored = _stored(load_cuts(in_dir, role, lazy=True), folder, role, config, pool)
+            cuts = load_cuts(in_dir, role, lazy=True)
+            stored = _stored(cuts, folder, role, config, extractor, pool)
             save_cuts(_counted(stored, seen, dims, shifts), folder, role)
             hours = seen["frames"] * max(shifts, default=FRAME_SHIFT) / 3600
             log.info("%s: %d cuts, %.2f h of features", role, seen["cuts"], hours)
@@ -166,6 +212,10 @@ def compute(
             "frame_shift": shifts.pop(),
             "sampling_rate": _sampling_rate(load_cuts(in_dir, there[0], lazy=True)),
         }
+        if extractor is None:
+            del about[ENCODER]
+        else:
+            about[PUBLIC_ENCODER] = extractor.about
         write_text(folder / "features.yaml", yaml.safe_dump(about, sort_keys=False))
     return about
 
@@ -209,11 +259,16 @@ def _one_thread() -> None:
 
 
 def _stored(
-    cuts: CutSet, folder: Path, role: str, config: FeatureConfig, pool: ProcessPoolExecutor | None
+    cuts: CutSet,
+    folder: Path,
+    role: str,
+    config: FeatureConfig,
+    extractor: Extractor | None,
+    pool: ProcessPoolExecutor | None,
 ) -> Iterator[Cut]:
     speeds = (1.0, *SPEEDS) if config.speed_perturb and role == "train" else (1.0,)
     tasks = [
-        (batch, folder / f"feats_{role}_sp{speed}_{number:04d}", config, speed)
+        (batch, folder / f"feats_{role}_sp{speed}_{number:04d}", config, extractor, speed)
         for speed in speeds
         for number, batch in enumerate(_batches(cuts, config.cuts_per_file))
     ]
@@ -229,20 +284,28 @@ def _batches(cuts: CutSet, size: int) -> Iterator[list[Cut]]:
         yield batch
 
 
-def _store(task: tuple[Sequence[Cut], Path, FeatureConfig, float]) -> list[Cut]:
-    """Compute and write one file of features; runs in a process of its own."""
-    from lhotse import LilcomChunkyWriter
+_Task = tuple[Sequence["Cut"], Path, FeatureConfig, Extractor | None, float]
+
+
+def _store(task: _Task) -> list[Cut]:
+    """Compute and write one file, or folder, of features; runs in a process of its own."""
+    from lhotse import LilcomChunkyWriter, NumpyFilesWriter
     from lhotse.utils import fastcopy
 
-    cuts, path, config, speed = task
+    cuts, path, config, extractor, speed = task
     made = []
     tick_power = FINE_TICK_POWER if config.kind in ("given", "sphinx") else config.tick_power
-    with LilcomChunkyWriter(path, tick_power=tick_power) as writer:
+    with (
+        LilcomChunkyWriter(path, tick_power=tick_power)
+        if extractor is None
+        else NumpyFilesWriter(path)
+    ) as writer:
         for cut in cuts:
             moved = _at_speed(cut, speed)
-            values = _values(moved, config.kind)
-            storage = (writer.name, writer.storage_path, writer.write(moved.id, values))
-            made.append(fastcopy(moved, features=_manifest(moved, values, config.kind, storage)))
+            values = _values(moved, config.kind, extractor)
+            storage = (writer.name, str(writer.storage_path), writer.write(moved.id, values))
+            of_cut = _manifest(moved, values, config.kind, extractor, storage)
+            made.append(fastcopy(moved, features=of_cut))
     return made
 
 
@@ -267,12 +330,14 @@ def _no_audio(cut: Cut) -> DataError:
     return DataError(cut.id, "audio", found, way_out)
 
 
-def _values(cut: Cut, kind: str) -> np.ndarray:
+def _values(cut: Cut, kind: str, extractor: Extractor | None) -> np.ndarray:
     if kind == "given":
         if not cut.has_features:
             way_out = "compute them: --feature fbank (of the verb: --set kind=fbank)"
             raise DataError(cut.id, "features that come with the corpus", "none", way_out)
         values = load_features(cut)
+    elif extractor is not None:
+        values = extractor.extract(_samples(cut), cut.sampling_rate)
     else:
         values = extract(_samples(cut), cut.sampling_rate, kind)
     if len(values) == 0 or not np.isfinite(values).all():
@@ -298,16 +363,23 @@ def _samples(cut: Cut) -> np.ndarray:
         raise DataError(place, f"the audio of {cut.id}", f"an error: {reason}", way_out) from error
 
 
-def _manifest(cut: Cut, values: np.ndarray, kind: str, storage: tuple[str, str, str]) -> Any:
+def _manifest(
+    cut: Cut,
+    values: np.ndarray,
+    kind: str,
+    extractor: Extractor | None,
+    storage: tuple[str, str, str],
+) -> Any:
     from lhotse import Features
 
     storage_type, storage_path, storage_key = storage
     given = cut.features if kind == "given" else None
+    own_shift = FRAME_SHIFT if extractor is None else extractor.frame_shift
     return Features(
-        type=extractor_name(kind),
+        type=extractor_name(kind) if extractor is None else extractor.type,
         num_frames=len(values),
         num_features=values.shape[1],
-        frame_shift=FRAME_SHIFT if given is None else given.frame_shift,
+        frame_shift=own_shift if given is None else given.frame_shift,
         sampling_rate=cut.sampling_rate if given is None else given.sampling_rate,
         start=cut.start,
         duration=cut.duration,

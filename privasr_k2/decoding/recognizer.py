@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +12,12 @@ import numpy as np
 
 from privasr_k2 import config as configuration
 from privasr_k2.constraints import Checked, one_of
-from privasr_k2.data.features import DIMENSIONS, extract
+from privasr_k2.data.features import DIMENSIONS, ENCODER, PUBLIC_ENCODER, OutputConfig, extract
 from privasr_k2.decoding.first_pass import FirstPass, SearchConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.tune import read_weights
 from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_yaml
 from privasr_k2.graph.folder import check_outputs
 
 if TYPE_CHECKING:
@@ -36,13 +37,17 @@ class RecognizerSpec(Checked):
             audio can be transcribed.
         sampling_rate: of the training data, in Hz.
         search: pruning, and as its grid the point that was chosen on dev.
+        public_encoder, outputs: its folder, and which of its outputs are the features; empty
+            without one.
     """
 
     model: str
     graph: str
-    features: Annotated[str, one_of(*DIMENSIONS, "given")]
+    features: Annotated[str, one_of(*DIMENSIONS, "given", ENCODER)]
     sampling_rate: int
     search: SearchConfig
+    public_encoder: str = ""
+    outputs: dict[str, Any] = field(default_factory=dict)
 
 
 def describe(
@@ -55,13 +60,15 @@ def describe(
         weights: ``weights.json``, chosen on dev.
         search: pruning; its grid is replaced by the chosen point.
     """
-    features_of = configuration.load(_FeatureFacts, [features / "features.yaml"])
+    features_of = read_yaml(features / "features.yaml")
     chosen = read_weights(weights)
     return RecognizerSpec(
         model=os.path.relpath(model, beside),
         graph=os.path.relpath(graph, beside),
-        features=features_of.kind,
-        sampling_rate=features_of.sampling_rate,
+        features=features_of["kind"],
+        sampling_rate=features_of["sampling_rate"],
+        public_encoder=features_of.get(PUBLIC_ENCODER, {}).get("folder", ""),
+        outputs=features_of.get(ENCODER, {}),
         search=dataclasses.replace(
             search, lm_weights=[chosen.lm_weight], insertion_penalties=[chosen.insertion_penalty]
         ),
@@ -91,7 +98,7 @@ class Recognizer:
             way_out = "run the recipe to its end; it writes the file"
             raise DataError(file, "a recognizer", "nothing", way_out)
         spec = configuration.load(RecognizerSpec, [file])
-        if spec.features not in DIMENSIONS:
+        if spec.features not in (*DIMENSIONS, ENCODER):
             expected = f"features that are computed from audio: {' or '.join(DIMENSIONS)}"
             found = f"{spec.features} ones, which came with the corpus"
             raise DataError(file, expected, found, "train with audio, or use bin.decode")
@@ -107,13 +114,22 @@ class Recognizer:
 
         if sampling_rate != self.spec.sampling_rate:
             samples = resample(samples, sampling_rate, self.spec.sampling_rate)
-        features = torch.from_numpy(extract(samples, self.spec.sampling_rate, self.spec.features))
+        features = torch.from_numpy(self._features(samples)).float()
         lengths = torch.tensor([len(features)])
         with torch.no_grad():  # k2 1.23.4 refuses inference tensors
             inputs = features[None].to(self._device), lengths.to(self._device)
             log_probs, lengths = self._model.log_probs(*inputs)
             hyps = self._decoder.decode(log_probs, lengths)[0]
         return None if hyps is None else hyps[0].words
+
+    def _features(self, samples: np.ndarray) -> np.ndarray:
+        if not self.spec.public_encoder:
+            return extract(samples, self.spec.sampling_rate, self.spec.features)
+        from privasr_k2.encoders.frozen import FrozenEncoder
+
+        folder = Path(self.spec.public_encoder)
+        config = configuration.from_values(OutputConfig, self.spec.outputs, FILE)
+        return FrozenEncoder(folder, config).extract(samples, self.spec.sampling_rate)
 
 
 def read_audio(path: Path) -> tuple[np.ndarray, int]:
@@ -141,16 +157,3 @@ def resample(samples: np.ndarray, sampling_rate: int, wanted_rate: int) -> np.nd
 
     common = np.gcd(sampling_rate, wanted_rate)
     return resample_poly(samples, wanted_rate // common, sampling_rate // common).astype(np.float32)
-
-
-@dataclass(frozen=True)
-class _FeatureFacts:
-    """``features.yaml`` as ``compute_features`` writes it."""
-
-    kind: str
-    dim: int
-    frame_shift: float
-    sampling_rate: int
-    speed_perturb: bool
-    tick_power: int
-    cuts_per_file: int

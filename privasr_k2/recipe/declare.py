@@ -65,6 +65,7 @@ class DataOptions:
         "k2", "decoder of the first pass; kaldi: kaldi-decoder"
     )
     feature: str = option("fbank", "fbank, mfcc, sphinx, given or auto")
+    encoder_model: Path | None = path_option("public encoder, frozen: its outputs are the features")
     speed_perturb: bool = option(False, "three speeds of every training utterance")
     lm_text: Path | None = path_option("text of the n-gram LM in place of the corpus's own")
     arpa: Path | None = path_option("a trained ARPA LM in place of the n-gram LM")

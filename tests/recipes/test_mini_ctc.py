@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from privasr_k2.fileio import read_yaml
 from tests.support.recipe_tools import (
     EXP,
     ROOT,
@@ -15,6 +16,12 @@ from tests.support.recipe_tools import (
     error_counts,
     recipe,
     transcripts,
+)
+from tests.support.tiny_encoders import (
+    WHISPER_CONFIG,
+    hugging_face_tensors,
+    save_safetensors,
+    tiny_whisper,
 )
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
@@ -93,3 +100,22 @@ def test_the_vocabulary_is_cut_where_the_command_line_says_so(copied: Path) -> N
     recipe(f"{command} max_words=1", "--work-dir", copied)
     assert 5 < len(words.read_text().splitlines()) < before  # train's own words stay
     assert "most_words" in recipe(f"{command} most_words=1", "--work-dir", copied, code=2)
+
+
+def test_the_outputs_of_a_public_encoder_are_features(copied: Path, tmp_path: Path) -> None:
+    encoder = tmp_path / "tiny_whisper"
+    save_safetensors(encoder, hugging_face_tensors(tiny_whisper()), WHISPER_CONFIG)
+    recipe(f"{TINY} --encoder-model {encoder}", "--work-dir", copied)
+    exp = copied / "exp/ctc_tiny_whisper_tdnn_phone"
+    about = read_yaml(copied / "data/feats_tiny_whisper/features.yaml")
+    assert about["dim"] == 64 and about["public_encoder"]["folder"] == str(encoder)
+    assert read_yaml(exp / "am/model.yaml")["encoder"]["tdnn"]["subsampling"] == 1
+    counts = error_counts(exp / "score_test", "test")
+    assert counts["hits"] + counts["substitutions"] + counts["deletions"] > 100
+    audio = next((copied / "data/manifests/audio").rglob("*.flac"))
+    verb("transcribe", "--in-exp", exp, audio)
+    # Who transcribes needs the encoder; who has another one is told so.
+    (encoder / "model.safetensors").unlink()
+    command = [sys.executable, "-m", "privasr_k2.bin.transcribe", "--in-exp", exp, audio]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2 and str(encoder) in done.stderr
