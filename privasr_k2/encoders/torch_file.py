@@ -76,7 +76,10 @@ class TorchFile(Mapping[str, Tensor]):
         record = _Machine(path).run(self._entry(programs[0]))
         self.numbers: dict[str, Any] = {}
         self._tensors: dict[str, _Stored] = {}
-        self._collect(record, "")
+        try:
+            self._collect(record, "")
+        except RecursionError as error:
+            raise DataError(path, _EXPECTED, "a record that holds itself", _REMAKE) from error
 
     def __getitem__(self, name: str) -> Tensor:
         tensor = self._tensors[name]
