@@ -42,8 +42,7 @@ class PublicEncoder(nn.Module):
         name: a short name, for records.
         sample_rate: of the audio, in Hz.
         dim: D, channels of an output frame.
-        num_layers: L. Layer 0 is the input of the first layer, layer L the encoder's output, as in
-            ``hidden_states`` of transformers.
+        num_layers: L. Layer 0 is the input of the first layer, layer L the encoder's output.
         frame_shift: seconds between output frames.
         tensor_bytes: of its parameters and buffers in memory; of a program, its file.
         max_seconds: longest audio of one pass; :mod:`privasr_k2.encoders.chunks` reads longer.

@@ -53,10 +53,11 @@ class CTranslate2File(Mapping[str, Tensor]):
             raise self._broken(str(error)) from error
 
     def __getitem__(self, name: str) -> Tensor:
-        stored = self._read(self._variables[self._aliases.get(name, name)])
-        if stored.dtype not in (torch.int8, torch.int16) or stored.ndim == 0:
+        target = self._aliases.get(name, name)
+        stored = self._read(self._variables[target])
+        if stored.dtype not in (torch.int8, torch.int16) or f"{target}_scale" not in self:
             return stored
-        scale = self[f"{name}_scale"].float()
+        scale = self[f"{target}_scale"].float()
         return stored.float() / scale.reshape(scale.shape + (1,) * (stored.ndim - scale.ndim))
 
     def __iter__(self) -> Iterator[str]:

@@ -14,7 +14,7 @@ from privasr_k2.encoders.card import CARD, EncoderCard, file_sha256, read_card
 from privasr_k2.encoders.common import FAMILIES, Origin, PublicEncoder, Weights
 from privasr_k2.encoders.ctranslate2_file import CTranslate2File, is_ctranslate2
 from privasr_k2.encoders.safetensors_files import SafetensorsFiles
-from privasr_k2.encoders.torch_file import TorchFile
+from privasr_k2.encoders.torch_file import TorchFile, open_zip
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_json
 
@@ -143,7 +143,7 @@ def is_torchscript(path: Path) -> bool:
     """Whether a file is a program of TorchScript: a zip with ``code/`` beside its tensors."""
     if not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as file:
+    with open_zip(path) as file:
         return any("/code/" in name for name in file.namelist())
 
 

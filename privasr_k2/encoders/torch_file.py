@@ -8,7 +8,9 @@ dictionaries and tensors. Any other global name or operation is an error, so no 
 from __future__ import annotations
 
 import pickletools
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +35,9 @@ _STORAGES = {
 _EXPECTED = "a checkpoint of tensors, saved by torch as a zip"
 _REMAKE = "save its state_dict as safetensors"
 _MARK = object()
+#: RuntimeError: a feature of zip files that Python lacks. ValueError: names, sizes and places.
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, OverflowError)
+_ZIP_ERRORS += (RuntimeError, ValueError)
 
 
 class _Global(NamedTuple):
@@ -53,6 +58,18 @@ class _Stored(NamedTuple):
     stride: tuple[int, ...]
 
 
+def open_zip(path: Path) -> zipfile.ZipFile:
+    """Open a zip file.
+
+    Raises:
+        DataError: another file, a broken one, or one of a later version.
+    """
+    try:
+        return zipfile.ZipFile(path)
+    except _ZIP_ERRORS as error:
+        raise DataError(path, _EXPECTED, str(error), "copy the file again") from error
+
+
 class TorchFile(Mapping[str, Tensor]):
     """Tensors by name, read when they are asked for.
 
@@ -65,10 +82,7 @@ class TorchFile(Mapping[str, Tensor]):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except zipfile.BadZipFile as error:
-            raise DataError(path, _EXPECTED, str(error), _REMAKE) from error
+        self._zip = open_zip(path)
         programs = [n for n in self._zip.namelist() if n.rpartition("/")[2] == "data.pkl"]
         if len(programs) != 1 or any("/code/" in name for name in self._zip.namelist()):
             raise DataError(path, _EXPECTED, "another zip file", _REMAKE)
@@ -76,7 +90,10 @@ class TorchFile(Mapping[str, Tensor]):
         record = _Machine(path).run(self._entry(programs[0]))
         self.numbers: dict[str, Any] = {}
         self._tensors: dict[str, _Stored] = {}
-        self._collect(record, "")
+        try:
+            self._collect(record, "")
+        except RecursionError as error:
+            raise DataError(path, _EXPECTED, "a record that holds itself", _REMAKE) from error
 
     def __getitem__(self, name: str) -> Tensor:
         tensor = self._tensors[name]
@@ -107,7 +124,7 @@ class TorchFile(Mapping[str, Tensor]):
                 found = f"{name}, which is compressed"
                 raise DataError(self._path, _EXPECTED, found, _REMAKE)
             return self._zip.read(info)
-        except (KeyError, zipfile.BadZipFile, EOFError) as error:
+        except (KeyError, *_ZIP_ERRORS) as error:
             raise DataError(self._path, _EXPECTED, str(error), "copy the file again") from error
 
     def _collect(self, value: Any, name: str) -> None:

@@ -38,7 +38,10 @@ def test_types_and_aliases(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "step"), [("int8", 1 / 127), ("int16", 1 / 2**10)])
 def test_quantized_weights(tmp_path: Path, kind: str, step: float) -> None:
-    file = CTranslate2File(save_ctranslate2(tmp_path / "m", quantized(ARRAYS, kind)))
+    file = CTranslate2File(
+        save_ctranslate2(tmp_path / "m", quantized(ARRAYS, kind), {"again": "a/weight"})
+    )
+    assert torch.equal(file["again"], file["a/weight"])
     for name, array in ARRAYS.items():
         rows = np.abs(array.reshape(len(array), -1)).max(axis=1)
         largest = rows.reshape(-1, *[1] * (array.ndim - 1)) if kind == "int8" else rows.max()

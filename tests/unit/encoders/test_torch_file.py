@@ -96,6 +96,7 @@ def archive(path: Path, program: bytes, **entries: bytes) -> Path:
         b"\x80\x02ctorch\nFloatStorage\n)R.",
         b"\x80\x02}K\x05b.\x00"[:6] + b"\x80",
         b"rubbish",
+        b"\x80\x02}q\x00K\x01h\x00s.",
         pickle.dumps([1, 2], protocol=0),
     ],
 )

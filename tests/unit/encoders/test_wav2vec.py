@@ -48,6 +48,17 @@ def test_from_its_files_alone_and_in_a_batch(tmp_path, model_type, norm, stable)
     assert (encoder.dim, encoder.num_layers, encoder.frame_shift) == (24, 2, 0.02)
 
 
+def test_a_checkpoint_of_torch_is_read_too(tmp_path):
+    model = tiny_wav2vec("wavlm", "layer", True)
+    tensors = wav2vec_tensors(model, "wavlm.", parametrized=False)
+    folder = save_safetensors(tmp_path, tensors, config_of("wavlm", "layer", True))
+    read = load_encoder(folder).state_dict()
+    (folder / "model.safetensors").unlink()
+    torch.save(tensors, str(folder / "pytorch_model.bin"))
+    again = load_encoder(folder).state_dict()
+    assert all(torch.equal(again[name], tensor) for name, tensor in read.items())
+
+
 def test_the_waveform_is_normalized_unless_the_model_says_no(tmp_path):
     model = tiny_wav2vec("wav2vec2", "layer", True)
     tensors = wav2vec_tensors(model, "", parametrized=False)
