@@ -217,6 +217,14 @@ def test_texts_of_tokens() -> None:
     assert text_of(["\u00c3"]) == "\ufffd"  # half a letter
 
 
+def test_texts_as_the_package_tokenizers_makes_them() -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    for text in (" Caf\u00e9 \u2013 5 \u20ac, \u65e5\u672c\u00ad", "a\tb\x00\x7f\xa0c"):
+        tokens = [token for token, _ in level.pre_tokenize_str(text)]
+        assert text_of(tokens) == tokenizers.decoders.ByteLevel().decode(tokens) == text
+
+
 def write_model(folder: Path, *names: str) -> Path:
     folder.mkdir()
     for name in names:
