@@ -10,6 +10,7 @@ from privasr_k2.corpora.spoken_numbers import spoken_words
 from privasr_k2.text.normalize import normalize_english, remove_markers
 
 _TITLES = {"mr": "mister", "mrs": "missus", "dr": "doctor", "messrs": "messieurs"}
+_COMMA = re.compile(r"(?<=\d),(?!\d)")  # behind a figure, not within it
 _TITLE = re.compile(rf"\b({'|'.join(_TITLES)})\b\.?", re.IGNORECASE)
 
 
@@ -20,7 +21,7 @@ def spoken_english(text: str) -> str:
     'missus rachel paid forty dollars in eighteen sixty six o k'
     """
     said = _TITLE.sub(lambda match: _TITLES[match[1].lower()], remove_markers(text))
-    return " ".join(spoken_words(said.split()))
+    return " ".join(spoken_words(_COMMA.sub(" ", said).split()))
 
 
 #: ``none``: as written; ``plain``: the form of references, figures stay; ``english``: as said.
