@@ -52,7 +52,7 @@ def main() -> None:
     if args.out_hyps is not None:
         write_jsonl(args.out_hyps, (record.to_dict() for _, record in lists))
     if args.out_about is not None:
-        config.save(about_whisper(args.in_encoder, options), args.out_about)
+        config.save(about_whisper(model, options), args.out_about)
 
 
 if __name__ == "__main__":

@@ -168,13 +168,18 @@ def text_of(tokens: Sequence[str]) -> str:
     return bytes(_BYTES[character] for character in spelled).decode(errors="replace")
 
 
-def about_whisper(folder: Path, config: BeamConfig) -> dict[str, Any]:
-    """What lists were made with, for records: name and SHA-256 of the model, and the settings."""
+def about_whisper(whisper: WhisperModel, config: BeamConfig) -> dict[str, Any]:
+    """What lists were made with, for records: name and SHA-256 of the model, and the settings.
+
+    The compute type is the one that was taken, where ``auto`` was asked for.
+    """
     import ctranslate2
 
-    with (folder / "model.bin").open("rb") as file:
-        origin = {"name": folder.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-    settings = {**plain(config), "ctranslate2": ctranslate2.__version__}
+    with (whisper.place / "model.bin").open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    origin = {"name": whisper.place.name, "sha256": digest}
+    taken = {"compute_type": whisper.model.compute_type, "ctranslate2": ctranslate2.__version__}
+    settings = {**plain(config), **taken}
     return {"encoder": origin, "settings": settings}
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +40,7 @@ class MadeUp:
 
     n_mels = 80
     is_multilingual = False
+    compute_type = "int8_float32"
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
@@ -265,7 +267,9 @@ def test_the_verb_writes_lists_best_hypotheses_and_how(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_model(tmp_path / "model", "config.json", "model.bin")
-    monkeypatch.setattr(whisper_model, "open_whisper", lambda *_, **__: model())
+    monkeypatch.setattr(
+        whisper_model, "open_whisper", lambda *_, **__: replace(model(), place=folder)
+    )
     monkeypatch.setitem(sys.modules, "ctranslate2", SimpleNamespace(__version__="0"))
     cuts, out = write_cuts(tmp_path, 1.0, 0.5), tmp_path / "nbest_test"
     call(
@@ -285,6 +289,7 @@ def test_the_verb_writes_lists_best_hypotheses_and_how(
     about = yaml.safe_load((out / "1.yaml").read_text())
     assert about["encoder"]["name"] == "model" and len(about["encoder"]["sha256"]) == 64
     assert about["settings"]["normalize"] == "english"
+    assert about["settings"]["compute_type"] == "int8_float32"  # of auto
     with refused("cuts_<role>.jsonl.gz"):
         call(
             f"whisper_nbest --in-encoder {folder} --in-cuts {folder}/config.json"
