@@ -69,7 +69,7 @@ def whisper_cuts(
     started = time.process_time()
     while batch := list(islice(share, config.batch)):
         for cut, texts in zip(batch, _texts(model, batch, config)):
-            hyps = merged(texts, NORMALIZERS[config.normalize])
+            hyps = merged(texts, NORMALIZERS[config.normalize], config.length_penalty)
             best = Hyp(0.0, 0.0, hyps[0].words, hyps[0].am_score, 0.0)
             yield NbestList(*facts_of(cut), False, hyps), Record(*facts_of(cut), False, (best,))
         done, seconds = done + len(batch), seconds + sum(cut.duration for cut in batch)
@@ -94,17 +94,20 @@ def check_audio(cuts: CutSet) -> None:
     report(problems, place="the audio of the cuts", way_out=way_out)
 
 
-def merged(texts: Sequence[Written], normalize: Callable[[str], str]) -> tuple[Hypothesis, ...]:
-    """Hypotheses by falling score. Texts of equal words are one: their probabilities add up.
+def merged(
+    texts: Sequence[Written], normalize: Callable[[str], str], length_penalty: float
+) -> tuple[Hypothesis, ...]:
+    """Hypotheses as the decoder ranks their best texts. Texts of equal words are one hypothesis.
 
-    They exclude each other, so that the sum is P(words), as far as the list goes.
+    Its am_score is the logarithm of their summed probabilities: they exclude each other, so that
+    the sum is P(words), as far as the list goes.
     """
     scores: dict[str, float] = {}
-    for text in texts:
+    for text in sorted(texts, key=lambda text: -text.score(length_penalty)):
         words = normalize(text.text)
         scores[words] = float(np.logaddexp(scores.get(words, -math.inf), text.log_prob))
-    ranked = sorted(scores.items(), key=lambda pair: -pair[1])
-    return tuple(Hypothesis(rank, *pair, {}) for rank, pair in enumerate(ranked, start=1))
+    ranked = enumerate(scores.items(), start=1)
+    return tuple(Hypothesis(rank, words, score, {}) for rank, (words, score) in ranked)
 
 
 def pieces(audio: np.ndarray) -> list[np.ndarray]:
@@ -124,16 +127,20 @@ def pieces(audio: np.ndarray) -> list[np.ndarray]:
     return [*cut, audio]
 
 
-def joined(lists: Sequence[Sequence[Written]], most: int) -> list[Written]:
+def joined(lists: Sequence[Sequence[Written]], most: int, length_penalty: float) -> list[Written]:
     """The ``most`` best texts of audio in pieces, each piece with its own texts."""
     best = list(lists[0])
     for texts in lists[1:]:
         both = (
-            Written(f"{before.text} {text.text}", before.log_prob + text.log_prob)
+            Written(
+                f"{before.text} {text.text}",
+                before.log_prob + text.log_prob,
+                before.tokens + text.tokens,
+            )
             for before in best
             for text in texts
         )
-        best = heapq.nlargest(most, both, key=lambda text: text.log_prob)
+        best = heapq.nlargest(most, both, key=lambda text: text.score(length_penalty))
     return best
 
 
@@ -145,7 +152,8 @@ def _texts(
     heard = [flat[i : i + config.batch] for i in range(0, len(flat), config.batch)]
     texts = iter([written for batch in heard for written in model.transcribe(batch, config)])
     for of_cut in audio:
-        yield joined(list(islice(texts, len(of_cut))), config.num_hypotheses)
+        of_pieces = list(islice(texts, len(of_cut)))
+        yield joined(of_pieces, config.num_hypotheses, config.length_penalty)
 
 
 def _sources(cut: Cut) -> list[Path]:

@@ -55,10 +55,16 @@ class Written:
 
     Attributes:
         log_prob: natural log of P(its tokens and the end | audio).
+        tokens: how many, without the end.
     """
 
     text: str
     log_prob: float
+    tokens: int
+
+    def score(self, length_penalty: float) -> float:
+        """What the decoder ranks texts by: short ones are too probable (Stahlberg & Byrne 2019)."""
+        return self.log_prob / max(1, self.tokens) ** length_penalty
 
 
 @dataclass(frozen=True)
@@ -117,9 +123,10 @@ class WhisperModel:
 
     def _written(self, result: Any, length_penalty: float) -> list[Written]:
         # A score is the summed log-probability divided by tokens ** length_penalty.
+        lengths = [len(tokens) for tokens in result.sequences]
         return [
-            Written(text_of(tokens), score * max(1, len(tokens)) ** length_penalty)
-            for tokens, score in zip(result.sequences, result.scores)
+            Written(text_of(tokens), score * max(1, length) ** length_penalty, length)
+            for tokens, score, length in zip(result.sequences, result.scores, lengths)
         ]
 
 

@@ -180,27 +180,35 @@ def test_long_audio_is_cut_where_it_is_quiet() -> None:
 def test_the_best_of_joined_pieces() -> None:
     rng = np.random.default_rng(3)
     lists = [
-        [Written(f"{i}{j}", float(s)) for j, s in enumerate(rng.normal(size=4))] for i in range(3)
+        [Written(f"{i}{j}", float(s), 1) for j, s in enumerate(rng.normal(size=4))]
+        for i in range(3)
     ]
     slow = sorted(
         (a.log_prob + b.log_prob + c.log_prob, f"{a.text} {b.text} {c.text}")
         for a in lists[0] for b in lists[1] for c in lists[2]
     )[::-1][:4]  # fmt: skip
-    assert [(t.log_prob, t.text) for t in joined(lists, 4)] == [
+    assert [(t.log_prob, t.text) for t in joined(lists, 4, 1.0)] == [
         (pytest.approx(score), text) for score, text in slow
     ]
-    assert joined(lists[:1], 2) == lists[0]
+    assert joined(lists[:1], 2, 1.0) == lists[0]
 
 
 def test_merging_adds_probabilities() -> None:
     texts = [
-        Written("A b.", math.log(0.3)),
-        Written("c", math.log(0.4)),
-        Written("a B", math.log(0.2)),
+        Written("c", math.log(0.4), 2),
+        Written("a B", math.log(0.2), 2),
+        Written("A b.", math.log(0.3), 3),
     ]
-    both, other = merged(texts, NORMALIZERS["plain"])
+    both, other = merged(texts, NORMALIZERS["plain"], 1.0)
     assert (both.words, both.am_score) == ("a b", pytest.approx(math.log(0.5)))
-    assert (other.words, other.rank) == ("c", 2)
+    assert (other.words, other.rank) == ("c", 2)  # the likelier text of the others is longer
+    assert merged(texts, NORMALIZERS["plain"], 0.0)[0].words == "c"
+
+
+def test_a_text_that_stops_early_is_not_the_best() -> None:
+    texts = [Written("the", -5.1, 1), Written("the end of my days", -8.1, 5)]
+    whole, short = merged(texts, NORMALIZERS["plain"], 1.0)
+    assert (whole.words, short.words, short.am_score) == ("the end of my days", "the", -5.1)
 
 
 def test_features_of_a_tone() -> None:
@@ -275,7 +283,7 @@ def test_the_verb_writes_lists_best_hypotheses_and_how(
     call(
         f"whisper_nbest --in-encoder {folder} --in-cuts {cuts} --out-nbest {out}/1.jsonl"
         f" --out-hyps {tmp_path}/decode_test/1.jsonl --out-about {out}/1.yaml --device cpu"
-        f" --config {section('whisper_nbest')}"
+        f" --config {section('whisper_nbest')} --set posterior_scale=1.0"
     )
     lists = read_nbest(out)
     assert [nbest.id for nbest in lists.lists] == ["u1", "u2"] and lists.lm_names == ()
@@ -320,7 +328,7 @@ def test_a_real_model(monkeypatch: pytest.MonkeyPatch) -> None:
         # Other tokens may spell the same text: the likeliest ones.
         ordered = sorted(texts, key=lambda text: text.log_prob)
         by_penalty.append({text.text: text.log_prob for text in ordered})
-        best = merged(texts, spoken_english)[0]
+        best = merged(texts, spoken_english, 1.0)[0]
         errors = sum(a != b for a, b in align(ref.lower().split(), best.words.split()))
         assert errors <= 0.3 * len(ref.split())
     plain, normalized = by_penalty
