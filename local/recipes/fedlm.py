@@ -5,7 +5,7 @@ from typing import Literal
 
 from local.stages import clients as text
 from local.stages import federated as fl
-from local.stages.first_pass import first_pass
+from local.stages.first_pass import own_or_public_first_pass
 from local.stages.second_pass import NeuralLm, train_lm
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Delta, Finite, from_conf, option
@@ -57,8 +57,8 @@ def stages(r: Recipe, o: Options) -> None:
     if o.noises and not calls:
         text.refuse_people_of_public_data(r, o)
     if o.decode:
-        first = first_pass(r, o)                                        # 0-8
-        data, r.exp = first.data, f"{first.exp.replace('ctc', 'fedlm', 1)}_{o.nnlm}"
+        first = own_or_public_first_pass(r, o)                          # 0-8
+        data, r.exp = first.data, f"exp/fedlm_{first.name}_{o.nnlm}"
         clients = text.recognized_clients(r, o, first, tune=o.tune)     # 9-10: with confidences
     else:
         data, r.exp = text.public_text_data(r, o.nnlm_text), f"exp/fedlm_text_{o.nnlm}"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import MinLen
 
 from local.stages.data import prepare_data
-from local.stages.first_pass import AmOptions, first_pass
+from local.stages.first_pass import FirstPassOptions, own_or_public_first_pass
 from local.stages.marginals import Marginals, Run
 from local.stages.second_pass import train_lm
 from privasr_k2.recipe.declare import Declared, Recipe
@@ -15,8 +15,8 @@ from privasr_k2.recipe.options import Count, Finite, option, path_option
 
 
 @dataclass(frozen=True)
-class Options(AmOptions):
-    """Those of the acoustic model, of clients, and of releases."""
+class Options(FirstPassOptions):
+    """Those of the first pass, of clients, and of releases."""
 
     decode: bool = option(True, "false: text alone; perplexities")
     client: Literal["speaker", "recording", "document", "part", "prefix"] = option(
@@ -38,9 +38,9 @@ class Options(AmOptions):
 
 def stages(r: Recipe, o: Options) -> None:
     """Global marginals are averaged or released (stage 13) and adapt the LM round by round (14)."""
-    first = first_pass(r, o) if o.decode else None                      # 0-8
+    first = own_or_public_first_pass(r, o) if o.decode else None        # 0-8
     data = first.data if first else prepare_data(r, speech=False)
-    base = first.exp.replace("ctc", "fmp", 1) if first else "exp/fmp_text"
+    base = f"exp/fmp_{first.name}" if first else "exp/fmp_text"
     r.exp = f"{base}_{o.client}"
     own_text: dict[str, Any] = {"in_manifests": data.manifests, "raw_text": o.nnlm_text}
     lm = train_lm(r, 9, "neural LM, transformer", "transformer", f"{r.exp}/lm/transformer",

@@ -1,4 +1,4 @@
-"""Second pass: N-best lists and lattices of ctc's first pass, rescored with several LMs."""
+"""Second pass: N-best lists and lattices of a first pass, rescored with several LMs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,23 +7,28 @@ from typing import Annotated
 from annotated_types import Ge
 
 from local.stages.confidence import posterior_confidences
-from local.stages.first_pass import AmOptions, FirstPass, first_pass, score
+from local.stages.first_pass import (
+    FirstPassOptions,
+    own_or_public_first_pass,
+    score,
+)
 from local.stages.second_pass import (
     NeuralLm,
+    grid_of,
     lattices,
     nbest_lists,
     rescore,
     score_roles,
     select_best,
-    train_lm,
+    train_neural_lm,
 )
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, option, path_option
 
 
 @dataclass(frozen=True)
-class Options(AmOptions):
-    """Those of the acoustic model, and the LMs."""
+class Options(FirstPassOptions):
+    """Those of the first pass, and the LMs."""
 
     lms: tuple[NeuralLm, ...] = option(("lstm", "transformer"), "neural LMs")
     nnlm_text: Path | None = path_option("normalized text for neural LMs alone, a sentence a line")
@@ -33,14 +38,17 @@ class Options(AmOptions):
 
 
 def stages(r: Recipe, o: Options) -> None:
-    """Stages 0 to 8 are those of every first pass."""
-    first = first_pass(r, o)
-    r.exp = f"exp/rescore_{first.name}"
+    """Stages 0 to 8 are those of every first pass. Whisper has no lattices."""
+    first = own_or_public_first_pass(r, o)
+    r.exp, has_lattices = f"exp/rescore_{first.name}", first.whisper is None
     for role in ("dev", "test"):
-        nbest_lists(r, 9, f"N-best lists of {role}", first, role, f"{r.exp}/nbest_{role}")
-        lattices(r, 9, f"lattices of {role}", first, role, f"{r.exp}/lattices_{role}")
+        nbest_lists(r, 9, f"N-best lists of {role}", first, role, f"{r.exp}/nbest_{role}",
+                    hyps=f"{first.exp}/decode_{role}")
+        if has_lattices:
+            lattices(r, 9, f"lattices of {role}", first, role, f"{r.exp}/lattices_{role}")
     lms = {"ngram": first.lm, **{kind: train_neural_lm(r, o, first, kind) for kind in o.lms}}
-    for kind in o.lms:
+    searched = o.lms if has_lattices else ()
+    for kind in searched:
         for role in ("dev", "test"):
             r.stage(11, f"lattices of {role} by {kind}", "rescore_lattices", jobs=r.run.nj,
                     device=True, config="rescore_lattices", in_lm=lms[kind],
@@ -55,11 +63,12 @@ def stages(r: Recipe, o: Options) -> None:
         name: score_roles(r, 12, f"lattices by {name}", f"{r.exp}/lattice_{name}/nbest_ROLE",
                           lms[name], name,
                           f"{r.exp}/lattice_{name}/lm_scores/{name}_ROLE.safetensors")
-        for name in o.lms
+        for name in searched
     }
 
     roles, manifests = ("dev", "test"), first.data.manifests
-    systems = [r.system("first_pass", label="first pass", method="first_pass")]
+    systems = [r.system("first_pass", method="first_pass",
+                        label="first pass" if has_lattices else "Whisper's own decoder")]
     for name, label, nbest, paths in (
         *((name, f"{name}, N-best lists", f"{r.exp}/nbest_ROLE", [path])
           for name, path in scores.items()),
@@ -69,7 +78,7 @@ def stages(r: Recipe, o: Options) -> None:
     ):
         method = "ngram" if name == "ngram" else "neural"
         systems.append(r.system(name, label=label, method=method, compare_with=systems[:1]))
-        rescore(r, 13, systems[-1], nbest, paths, manifests, roles=roles)
+        rescore(r, 13, systems[-1], nbest, paths, manifests, roles=roles, grid=grid_of(first))
     systems.append(r.system("oracle", label="N-best oracle", method="oracle",
                             compare_with=systems[:1]))
     for role in roles:
@@ -84,14 +93,3 @@ def stages(r: Recipe, o: Options) -> None:
     if o.confidence:
         posterior_confidences(r, first, list(scores.values()))
     r.report(18, manifests=manifests)
-
-
-def train_neural_lm(r: Recipe, o: Options, first: FirstPass, kind: str) -> str:
-    """Stage 10: trained on text, then maybe on the transcripts of train."""
-    common = {"in_manifests": first.data.manifests, "in_lang": first.data.lang}
-    lm = train_lm(r, 10, f"neural LM, {kind}", kind, f"{r.exp}/lm/{kind}", **common,
-                  raw_text=o.nnlm_text, set={"epochs": o.lm_epochs})
-    if o.finetune_epochs == 0:
-        return lm
-    return train_lm(r, 10, f"neural LM, {kind}, on the transcripts", kind, f"{lm}_tuned", **common,
-                    in_init=lm, set={"text": "train", "epochs": o.finetune_epochs})

@@ -60,8 +60,8 @@ def invert_models(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
                      for name, _, settings, models in targets]
             about = r.about(f"{model}/inversion_{attack}", f"{attack}, {model}", model=model,
                             attack=attack)
-            r.stage(13, f"results of inversion, {attack}, {model}", "report_inversion",
-                    config="report_inversion", in_inversions=inversions,
+            r.stage(13, f"results of inversion, {attack}, {model}", "invert_model",
+                    config="compare_inversion", in_inversions=inversions,
                     in_members=[members for _, members, _, _ in targets], in_others=e.data.feats,
                     in_lang=e.lang, in_aligner=e.public_am("ctc") if "ctc" in o.models else None,
                     out_values=about.add("inversion", f"{out}/inversion.json"),

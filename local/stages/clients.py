@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from local.stages.data import Data, prepare_data
-from local.stages.first_pass import AmOptions, FirstPass, decode
+from local.stages.first_pass import FirstPass, FirstPassOptions, decode
 from local.stages.second_pass import nbest_lists
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, from_conf, option, path_option
 
 
 @dataclass(frozen=True)
-class ClientOptions(AmOptions):
+class ClientOptions(FirstPassOptions):
     """Options that choose what clients have."""
 
     decode: bool = option(True, "false: text alone; clients have what was said")
@@ -83,11 +83,14 @@ def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, *, tune: b
     role, exp, manifests = o.adapt_role, r.exp, first.data.manifests
     for part in ("dev", role):
         nbest_lists(r, 9, f"N-best lists of {part}, for confidences", first, part,
-                    f"{exp}/lists/nbest_{part}")
+                    f"{exp}/lists/nbest_{part}",
+                    hyps=f"{exp}/no_nnlm/decode_adapt" if part == role else "")
     for part in ("dev", "test"):
         nbest_lists(r, 9, f"N-best lists of {part}, for rescoring", first, part,
-                    f"{exp}/five/nbest_{part}", num_paths=5)
-    decode(r, 9, f"decode {role}", first, role, f"{exp}/no_nnlm/decode_adapt", tuned=True)
+                    f"{exp}/five/nbest_{part}", num_paths=5,
+                    hyps=f"{first.exp}/decode_test" if part == "test" else "")
+    if first.whisper is None:
+        decode(r, 9, f"decode {role}", first, role, f"{exp}/no_nnlm/decode_adapt", tuned=True)
     model = r.stage(10, "confidence model, trained on dev", "train_confidence", config="confidence",
                     in_nbest=f"{exp}/lists/nbest_dev", in_weights=first.weights,
                     in_manifests=manifests, out_model=f"{exp}/confidence/model")

@@ -28,10 +28,13 @@ def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> No
 
 
 def prepare_data(
-    r: Recipe, *, speech: bool = True, lang_name: str = "", make_lang: bool = True,
-    lang_flags: Mapping[str, Any] | None = None,
+    r: Recipe, *, speech: bool = True, features: bool = True, lang_name: str = "",
+    make_lang: bool = True, lang_flags: Mapping[str, Any] | None = None,
 ) -> Data:
-    """Stages 0 to 2. A recipe about text needs no features; it may make its own lang directory."""
+    """Stages 0 to 2. A recipe about text needs no features; it may make its own lang directory.
+
+    A recognizer that computes its own features needs none, either.
+    """
     d = r.data
     name = lang_name or d.token_type
     manifests, lang, settings = "data/manifests", f"data/lang_{name}", {}
@@ -39,8 +42,8 @@ def prepare_data(
         manifests, lang = f"{manifests}_text", f"{lang}_text"
         settings = dict(word.split("=", 1) for word in r.corpus.text_options.split())
     prepare_corpus(r, "manifests", manifests, **settings)
-    feats = f"data/feats_{feature_name(r)}"
-    if speech:
+    feats = f"data/feats_{feature_name(r)}" if features else ""
+    if speech and features:
         compute_features(r, f"{feature_name(r)} features", manifests, feats)
     if make_lang:
         prepare_lang(r, 2, f"lang directory of {d.token_type} tokens", lang, in_manifests=manifests,

@@ -9,7 +9,7 @@ from annotated_types import Interval
 from local.stages.clients import Clients, client_share
 from local.stages.data import Data
 from local.stages.first_pass import FirstPass, score
-from local.stages.second_pass import rescore, score_roles
+from local.stages.second_pass import grid_of, rescore, score_roles
 from privasr_k2.recipe.declare import Declared, Recipe
 
 ConfidenceUse = Literal["all", "hard", "utterance", "token"]
@@ -195,7 +195,7 @@ def rescore_and_score(a: Adaptation, number: int, first: FirstPass) -> None:
     ngram = scores("ngram", first.lm)
     for name, system in a.systems.items():
         rescore(r, number, system, nbest, [ngram, scores(name, a.model(name))],
-                first.data.manifests)
+                first.data.manifests, grid=grid_of(first))
     score(r, number + 1, "score the first pass", first=first, weights=first.weights,
           hyps=f"{first.exp}/decode_test", out=no_nnlm.path("score_test"))
     score(r, number + 1, f"score the first pass, {a.o.adapt_role}", first=first,

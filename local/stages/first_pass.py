@@ -1,4 +1,7 @@
-"""Stages 0 to 8 of recipes with a CTC first pass: data, LM, graph, acoustic model, decoding."""
+"""Stages 0 to 8 of recipes with a first pass: data, LM, graph, acoustic model, decoding.
+
+The first pass is a CTC model in a graph, or a public recognizer with a decoder of its own.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +34,23 @@ class AmOptions:
 
 
 @dataclass(frozen=True)
+class FirstPassOptions(AmOptions):
+    """Those of the acoustic model, or a recognizer that needs none."""
+
+    whisper: Path | None = path_option(
+        "folder of a Whisper model for CTranslate2: its own decoder is the first pass")
+
+
+@dataclass(frozen=True)
 class FirstPass:
-    """One decoding graph with its acoustic model.
+    """One decoding graph with its acoustic model, or a Whisper model.
 
     Attributes:
+        am, graph: empty with Whisper.
+        lm: the n-gram LM.
         exp: its folder, with weights, decode_dev and decode_test.
         name: tells it from first passes with other options, in names of folders.
+        whisper: the folder of a Whisper model, whose search has no weights to choose.
     """
 
     data: Data
@@ -45,11 +59,12 @@ class FirstPass:
     graph: str
     exp: str
     name: str = ""
+    whisper: Path | None = None
 
     @property
-    def weights(self) -> str:
+    def weights(self) -> str | None:
         """LM weight and insertion penalty, chosen on dev."""
-        return f"{self.exp}/weights.json"
+        return None if self.whisper else f"{self.exp}/weights.json"
 
 
 @dataclass(frozen=True)
@@ -122,14 +137,28 @@ def tune_weights(r: Recipe, number: int, title: str, first: FirstPass) -> str:
                    in_manifests=first.data.manifests, out_weights=first.weights)
 
 
+def own_or_public_first_pass(r: Recipe, o: FirstPassOptions) -> FirstPass:
+    """:func:`first_pass`; with ``--whisper`` stages 0, 2 and 3: lists are made where needed."""
+    if o.whisper is None:
+        return first_pass(r, o)
+    data = prepare_data(r, features=False)
+    name = f"whisper_{o.whisper.name}"
+    return FirstPass(data, "", train_ngram(r, data), "", f"exp/{name}", name, o.whisper)
+
+
+def train_ngram(r: Recipe, data: Data) -> str:
+    """Stage 3."""
+    return r.stage(3, "n-gram LM", "train_ngram", config="lm_ngram", in_manifests=data.manifests,
+                   in_lang=data.lang, raw_arpa=r.data.arpa,
+                   out_lm=f"data/lm/{data.lang_name}.arpa.gz")
+
+
 def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
     """Stages 0 to 8, the same for all recipes and written once."""
     am = choose_am(r, o)
     data = prepare_data(r, lang_name=am.lang_name, lang_flags=am.lang_flags)
     suffix = "_kaldi" if r.data.backend == "kaldi" else ""
-    lm = r.stage(3, "n-gram LM", "train_ngram", config="lm_ngram", in_manifests=data.manifests,
-                 in_lang=data.lang, raw_arpa=r.data.arpa,
-                 out_lm=f"data/lm/{data.lang_name}.arpa.gz")
+    lm = train_ngram(r, data)
     graph = r.stage(4, "decoding graph", "compile_graph", config="graph", in_lang=data.lang,
                     in_lm=lm, out_dir=f"data/graph_{data.lang_name}")
     model = train_acoustic_model(r, o, am, data)

@@ -5,7 +5,7 @@ from typing import Any
 
 from local.stages.data import Data
 from local.stages.first_pass import FirstPass, score
-from local.stages.second_pass import nbest_lists, score_words, select_best
+from local.stages.second_pass import grid_of, nbest_lists, score_words, select_best
 from privasr_k2.recipe.declare import Declared, Recipe
 
 
@@ -84,7 +84,7 @@ class Marginals:
             about = r.about("rescoring", "LMs without adaptation")
             weights = about.path("weights", "rescoring.json")
             r.stage(12, "weights of the LMs without adaptation, chosen on dev", "tune_weights",
-                    config="rescore", in_nbest=f"{r.exp}/nbest_dev",
+                    config=grid_of(self.first), in_nbest=f"{r.exp}/nbest_dev",
                     in_scores=[self._scores("ngram", "dev"), self._scores("transformer", "dev")],
                     in_manifests=self.data.manifests, out_weights=weights, set=even)
             others = {"in_scores": self._scores("ngram", "dev"), "in_weights": weights,

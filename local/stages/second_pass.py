@@ -1,6 +1,7 @@
 """Second passes: N-best lists, their words scored by LMs, and what weights chosen on dev select."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from local.stages.first_pass import FirstPass
@@ -10,13 +11,33 @@ NeuralLm = Literal["lstm", "char_lstm", "transformer"]
 
 
 def nbest_lists(
-    r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, **settings: Any
+    r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, *, hyps: str = "",
+    num_paths: int | None = None,
 ) -> str:
-    """The folder of N-best lists of a role, from the first pass's graph."""
+    """The folder of N-best lists of a role, from the first pass's graph or from Whisper.
+
+    Args:
+        hyps: where Whisper's best hypotheses go; a CTC first pass has decoded before.
+    """
+    if first.whisper is not None:
+        return whisper_lists(r, number, title, first.whisper, first.data.manifests, role, out,
+                             hyps=hyps, num_hypotheses=num_paths)
     r.stage(number, title, "decode", jobs=r.run.nj, device=True, config=("decode", "nbest"),
             in_model=first.am, in_graph=first.graph, in_weights=first.weights,
             in_feats=first.data.feats, in_lang=first.data.lang, out_nbest=f"{out}/JOB.jsonl",
-            set={"backend": "k2", "role": role, **settings})
+            set={"backend": "k2", "role": role, "num_paths": num_paths})
+    return out
+
+
+def whisper_lists(
+    r: Recipe, number: int, title: str, whisper: Path, manifests: str, role: str, out: str, *,
+    hyps: str = "", num_hypotheses: int | None = None,
+) -> str:
+    """The folder of N-best lists of a role by Whisper's own decoder."""
+    r.stage(number, title, "whisper_nbest", jobs=r.run.nj, device=True, config="whisper_nbest",
+            in_encoder=whisper, in_cuts=f"{manifests}/cuts_{role}.jsonl.gz",
+            out_nbest=f"{out}/JOB.jsonl", out_about=f"{out}/JOB.yaml",
+            out_hyps=f"{hyps}/JOB.jsonl" if hyps else None, set={"num_hypotheses": num_hypotheses})
     return out
 
 
@@ -36,6 +57,21 @@ def train_lm(
     """A neural LM of one of the kinds of :data:`NeuralLm`."""
     return r.stage(number, title, "train_lm", train=True, config=[f"lm_{kind}", *config], **flags,
                    out_dir=out, set=set)
+
+
+def train_neural_lm(r: Recipe, o: Any, first: FirstPass, kind: str) -> str:
+    """Stage 10 of rescore: trained on text, then maybe on the transcripts of train.
+
+    Args:
+        o: options of recipe rescore.
+    """
+    common = {"in_manifests": first.data.manifests, "in_lang": first.data.lang}
+    lm = train_lm(r, 10, f"neural LM, {kind}", kind, f"{r.exp}/lm/{kind}", **common,
+                  raw_text=o.nnlm_text, set={"epochs": o.lm_epochs})
+    if o.finetune_epochs == 0:
+        return lm
+    return train_lm(r, 10, f"neural LM, {kind}, on the transcripts", kind, f"{lm}_tuned", **common,
+                    in_init=lm, set={"text": "train", "epochs": o.finetune_epochs})
 
 
 def score_words(r: Recipe, number: int, title: str, nbest: str, lm: str, name: str,
@@ -65,9 +101,15 @@ def select_best(
     return out
 
 
+def grid_of(first: FirstPass) -> tuple[str, ...]:
+    """The sections of conf with the weights that are tried on dev."""
+    return ("rescore", "rescore_whisper") if first.whisper else ("rescore",)
+
+
 def rescore(
     r: Recipe, number: int, system: Declared, nbest: str, scores: Sequence[str], manifests: str, *,
     roles: Sequence[str] = ("test",),
+    grid: Sequence[str] = ("rescore",),
 ) -> str:
     """The weights of LMs with the fewest errors on dev, and what they choose; ``ROLE`` is the role.
 
@@ -75,7 +117,7 @@ def rescore(
         The file with the weights.
     """
     weights = r.stage(number, f"weights of {system.name}, chosen on dev", "tune_weights",
-                      config="rescore", in_nbest=nbest.replace("ROLE", "dev"),
+                      config=grid, in_nbest=nbest.replace("ROLE", "dev"),
                       in_scores=[path.replace("ROLE", "dev") for path in scores],
                       in_manifests=manifests, out_weights=system.path("weights", "rescoring.json"))
     for role in roles:

@@ -59,7 +59,7 @@ class InversionConfig(Checked):
 
 @dataclass(frozen=True)
 class InversionReportConfig(Checked):
-    """Section ``report_inversion``."""
+    """Section ``compare_inversion``."""
 
     member_role: str
     other_roles: Annotated[list[str], MinLen(1)]

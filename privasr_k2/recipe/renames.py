@@ -23,6 +23,7 @@ VERBS: dict[str, str] = {
     "prepare_earnings21_clients": "prepare_earnings21",
     "plan_votes": "privacy_plan",
     "privacy_report": "ledger",
+    "report_inversion": "invert_model",
     **dict.fromkeys(("split_speech", "split_text"), "split_corpus"),
 }
 _FEDLM = {

@@ -95,7 +95,7 @@ def _curve(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
 
 
 def inversion(path: str, context: Context) -> Reading:
-    """Of ``report_inversion``: whom what was found in a model resembles; private."""
+    """Of ``invert_model``: whom what was found in a model resembles; private."""
     measures: list[Measure] = []
     for name, of in read_json(Path(path))["systems"].items():
         item = "control: random weights" if of["control"] else context.label_of(name)

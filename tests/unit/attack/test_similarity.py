@@ -105,7 +105,7 @@ def test_minus_takes_what_both_have() -> None:
 
 
 def report(*overrides: str) -> InversionReportConfig:
-    return loaded(InversionReportConfig, "report_inversion", "permutations=499", *overrides)
+    return loaded(InversionReportConfig, "compare_inversion", "permutations=499", *overrides)
 
 
 def voices(rng: np.random.Generator, names: str, voice: np.ndarray) -> list:

@@ -73,12 +73,12 @@ def test_from_models_to_figure_7(folder: Path) -> None:
     assert [one.models for one in found.values()] == [2, 1, 1] and found["control"].control
     assert set(found["scored"].words) == {"AB", "C"} and found["scored"].words["C"].queries == 91
     call(
-        "report_inversion --in-inversions",
+        "invert_model --in-inversions",
         *(folder / f"{n}.safetensors" for n in found),
         (
             f"--in-members {folder}/private --in-others {folder}/public --in-lang {folder}/lang"
             f" --in-aligner {folder}/hybrid --out-picture {folder}/f.svg"
-            f" --out-values {folder}/inversion.json --config {section('report_inversion')}"
+            f" --out-values {folder}/inversion.json --config {section('compare_inversion')}"
             " --set permutations=19"
         ),
     )
@@ -109,7 +109,7 @@ def test_inversion_refuses(folder: Path) -> None:
 def test_others_are_no_members(folder: Path) -> None:
     invert(folder, "x", ("one",))
     shared = f"--in-inversions {folder}/x.safetensors --in-lang {folder}/lang"
-    conf = f"--out-values {folder}/R.json --config {section('report_inversion')}"
+    conf = f"--out-values {folder}/R.json --config {section('compare_inversion')}"
     private, public = folder / "private", folder / "public"
     for members, others, more, message in (
         (f"{private}", private, ["--set", "other_roles=[train]"], "3 speakers in both"),
@@ -117,7 +117,7 @@ def test_others_are_no_members(folder: Path) -> None:
     ):
         with refused(message):
             given = f"--in-members {members} --in-others {others}"
-            call(f"report_inversion {shared} {conf} {given}", *more)
+            call(f"invert_model {shared} {conf} {given}", *more)
 
 
 def write_shards(folder: Path, roster: dict[str, int]) -> None:

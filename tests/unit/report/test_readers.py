@@ -205,7 +205,7 @@ def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
         inversion("control", {"STOP": rng.normal(size=(30, 2))}, control=True),
         inversion("ensemble", {"GO": rng.normal(size=(30, 2))}),
     ]
-    config = loaded(InversionReportConfig, "report_inversion", "permutations=499")
+    config = loaded(InversionReportConfig, "compare_inversion", "permutations=499")
     results = examine(found, [members] * 3, others, config)
     write_json(tmp_path / "inversion.json", report_values(results, config))
     reading = of("inversion", tmp_path / "inversion.json")
