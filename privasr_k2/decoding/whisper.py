@@ -23,9 +23,9 @@ from privasr_k2.data.audio import AudioHeader, read_headers
 from privasr_k2.data.problems import Problem, report
 from privasr_k2.decoding.hyps import Hyp, Record
 from privasr_k2.decoding.jobs import JobConfig, facts_of, split_by_duration
-from privasr_k2.decoding.whisper_features import SAMPLE_RATE
 from privasr_k2.decoding.whisper_model import MOST_SAMPLES, BeamConfig, WhisperModel, Written
 from privasr_k2.decoding.whisper_text import NORMALIZERS
+from privasr_k2.encoders.common import SAMPLE_RATE
 from privasr_k2.errors import DataError
 from privasr_k2.recipe.progress import report_progress
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList

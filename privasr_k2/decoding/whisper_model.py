@@ -13,7 +13,8 @@ import torch
 
 from privasr_k2.config import plain
 from privasr_k2.constraints import Checked, Count, NotNegative, Positive, one_of
-from privasr_k2.decoding.whisper_features import SAMPLE_RATE, log_mel
+from privasr_k2.encoders.common import SAMPLE_RATE
+from privasr_k2.encoders.log_mel import log_mel
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_json, read_lines
 

@@ -21,9 +21,9 @@ from privasr_k2.config import load
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.decoding import whisper_model
 from privasr_k2.decoding.whisper import WhisperConfig, joined, merged, pieces, whisper_cuts
-from privasr_k2.decoding.whisper_features import log_mel
 from privasr_k2.decoding.whisper_model import WhisperModel, Written, open_whisper, text_of
 from privasr_k2.decoding.whisper_text import NORMALIZERS, spoken_english
+from privasr_k2.encoders.log_mel import log_mel
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.scoring.align import align
 from privasr_k2.scoring.nbest_lists import read_nbest
