@@ -41,8 +41,9 @@ def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declarati
     own = find_corpus(corpus, ROOT, ROOT).options
     if recipe in ("pate", "dpsgd") and corpus not in ("librispeech", "timit"):
         words += [] if "token_type" in own else ["--token-type", "char"]
-    if recipe in ("classlm", "compose") and corpus in ("librispeech", "timit"):
-        words += ["--public-names", str(tmp_path)]  # these corpora come without names
+    without_names = ("librispeech", "timit", "speechocean762")
+    if recipe in ("classlm", "compose") and corpus in without_names:
+        words += ["--public-names", str(tmp_path)]
     return declare(corpus, recipe, words, ROOT, tmp_path)
 
 
