@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import atomic_path, read_json, read_yaml, write_text
@@ -27,7 +29,7 @@ from privasr_k2.publish.card import (
 )
 from privasr_k2.publish.check import CARD, FORMAT, PRIVACY, PUBLISHED, sealed, sha256_of
 from privasr_k2.publish.kinds import FEATURES, Kind, files_of, kind_of
-from privasr_k2.publish.licenses import licenses_of
+from privasr_k2.publish.licenses import ENCODER, licenses_of
 from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path, values_of
 
@@ -87,7 +89,10 @@ def publish(
         folder.mkdir(parents=True)
         for name, file in _copied(source):
             (folder / name).parent.mkdir(exist_ok=True)
-            shutil.copyfile(file, folder / name)
+            if name == FEATURES:
+                write_text(folder / name, _public_settings(file))
+            else:
+                shutil.copyfile(file, folder / name)
         Ledger(folder / PRIVACY).write(tuple(map(public_entry, source.entries)))
         document = {
             "format": FORMAT,
@@ -249,8 +254,18 @@ def _copied(source: Source) -> list[tuple[str, Path]]:
     if source.kind.allows(FEATURES) and FEATURES not in names:
         places = (source.work_dir / value for value in values_of(source.stamp["command"], "--in-"))
         settings = next((p / FEATURES for p in places if (p / FEATURES).is_file()), None)
-        if settings is not None and all(
-            isinstance(value, (str, int, float, bool)) for value in read_yaml(settings).values()
-        ):
+        if settings is not None:
             files.append((FEATURES, settings))
     return files
+
+
+def _public_settings(file: Path) -> str:
+    """How features are computed: single values, and a public encoder without its folder here."""
+    settings = read_yaml(file)
+    public = {
+        name: value for name, value in settings.items() if isinstance(value, str | int | float)
+    }
+    if ENCODER in settings:
+        of_encoder = {name: value for name, value in settings[ENCODER].items() if name != "folder"}
+        public |= {"encoder": settings["encoder"], ENCODER: of_encoder}
+    return yaml.safe_dump(public, sort_keys=False)

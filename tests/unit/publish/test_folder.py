@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import read_json, write_json
@@ -98,6 +99,26 @@ def test_settings_of_features_go_with_an_acoustic_model(tmp_path: Path) -> None:
     publish(path, tmp_path / "out")
     assert (tmp_path / "out/features.yaml").read_text() == "kind: fbank\ndim: 80\n"
     check_published(tmp_path / "out")
+
+
+def test_a_public_encoder_is_named_without_its_folder_here(tmp_path: Path) -> None:
+    work = Work.new(tmp_path / "work")
+    about = {"name": "base", "licence": "MIT", "sha256": "0" * 64, "training_data": "Not known."}
+    settings = {
+        **{"kind": "encoder", "dim": 512, "encoder": {"layers": [6]}},
+        "public_encoder": {**about, "folder": "/home/anna/base"},
+    }
+    work.write({"data/feats/features.yaml": yaml.safe_dump(settings)})
+    work.stamp("compute_features --in-public-encoder /home/anna/base --out-dir data/feats",
+               "data/feats")  # fmt: skip
+    names_of = {f"exp/m/{name}": "x" for name in ("model.safetensors", "model.yaml", "tokens.txt")}
+    more = "--in-public-feats data/feats --in-private-feats data/private"
+    publish(work.release("exp/m", names_of, "train_dpsgd", more), tmp_path / "out")
+    published = yaml.safe_load((tmp_path / "out/features.yaml").read_text())
+    assert published == {**settings, "public_encoder": about}
+    assert "- encoder base: MIT. Not known." in (tmp_path / "out/README.md").read_text()
+    texts = [path.read_bytes() for path in (tmp_path / "out").iterdir()]
+    assert not any(b"anna/base" in text for text in texts)
 
 
 def test_what_has_no_guarantee_is_refused(work: Work, tmp_path: Path) -> None:
@@ -224,8 +245,8 @@ def test_licences_of_public_corpora_stand_in_the_card(work: Work, tmp_path: Path
     write_json(work.path / "exp/lm/a.json", {})
     work.stamp("train_lm --in-text data/books --in-dev data/toy/a --out-dir exp/lm", "exp/lm")
     assert licenses_of(["exp/lm/a.json"], work.path, stamps_below(work.path)) == {
-        "books": "CC BY 4.0",
-        "toy": "not stated",
+        "corpus books": "CC BY 4.0",
+        "corpus toy": "not stated",
     }
     public = work.release("exp/n", model("exp/n"), more="--in-public-init exp/lm")
     publish(public, tmp_path / "out")
