@@ -96,7 +96,7 @@ def test_without_claims_and_scratch(tmp_path: Path) -> None:
     text = recipe(command, "--work-dir", tmp_path / "work")
     assert "exp/fedlm_tdnn_phone_lstm/RESULTS.md" in text
     # The recorded command of the run names the options themselves.
-    stages = [line.partition(" --set 'command=")[0] for line in text.splitlines()]
+    stages = [line.partition(" 'command=")[0] for line in text.splitlines()]
     assert not any(part in line for line in stages for part in ("scratch", "noise", "audit"))
 
 
