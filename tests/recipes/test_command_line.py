@@ -327,7 +327,7 @@ def add_private_recipe(root: Path) -> None:
 
 
 def test_ledger_and_limit_of_a_private_recipe(root: Path, tmp_path: Path) -> None:
-    """--max-epsilon refuses to start; no result depends on the file of --ledger."""
+    """--max-epsilon refuses to start; another ledger makes nothing run again, nor forget."""
     add_private_recipe(root)
     text = run(root, "little", "private", "--max-epsilon", "1", code=2)
     assert "3.07 at delta 1e-05" in text
@@ -342,8 +342,10 @@ def test_ledger_and_limit_of_a_private_recipe(root: Path, tmp_path: Path) -> Non
     words = ("little", "private", "--ledger", "a folder/spent.json")
     text = run(root, *words, cwd=tmp_path)
     assert text.count("up to date") == 1 and not (tmp_path / "a folder/spent.json").exists()
-    run(root, *words, "--force", "true", cwd=tmp_path)
-    assert (tmp_path / "a folder/spent.json").exists()
+    # Another ledger would count from zero: what was released in this folder is missing there.
+    text = run(root, *words, "--force", "true", cwd=tmp_path, code=2)
+    assert "1 that it lacks" in text and (work / "exp/privacy.json").exists()
+    assert Ledger(tmp_path / "a folder/spent.json").entries() == ()
 
 
 def test_a_finished_release_is_not_made_again_by_a_change(root: Path) -> None:

@@ -78,7 +78,7 @@ def test_figures_of_the_papers_stand_beside_the_same_facts(tmp_path: Path) -> No
     assert published("classlm", "ppl", setting="adapt", percent=15, model="M2", equation=2) == 91
     assert published("classlm", setting="adapt", percent=16, model="M2") is None
     assert (
-        published("fedlm", "ppl", adaptation="federated", start="pretrained", confidences="token")
+        published("fedlm", "ppl", adaptation="federated", init="pretrained", confidences="token")
         == 30.3
     )
     noise = {"adaptation": "federated", "confidences": "all", "noise": 0.5}
