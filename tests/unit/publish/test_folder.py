@@ -106,10 +106,10 @@ def test_a_public_encoder_is_named_without_its_folder_here(tmp_path: Path) -> No
     about = {"name": "base", "licence": "MIT", "sha256": "0" * 64, "training_data": "Not known."}
     settings = {
         **{"kind": "encoder", "dim": 512, "encoder": {"layers": [6]}},
-        "public_encoder": {**about, "folder": "/home/anna/base"},
+        "public_encoder": {**about, "folder": str(tmp_path / "anna/base")},
     }
     work.write({"data/feats/features.yaml": yaml.safe_dump(settings)})
-    work.stamp("compute_features --in-public-encoder /home/anna/base --out-dir data/feats",
+    work.stamp("compute_features --in-public-encoder base --out-dir data/feats",
                "data/feats")  # fmt: skip
     names_of = {f"exp/m/{name}": "x" for name in ("model.safetensors", "model.yaml", "tokens.txt")}
     more = "--in-public-feats data/feats --in-private-feats data/private"
