@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.fileio import read_json, read_jsonl, write_text
+from privasr_k2.fileio import read_json, read_jsonl, read_yaml, write_text
 from privasr_k2.privacy.events import terms
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.lineage import lineage
+from privasr_k2.publish.check import check_published
+from privasr_k2.publish.folder import publish
 from privasr_k2.training.weights import read_header
 from tests.support.recipe_tools import assert_up_to_date, dry_run, recipe
+from tests.support.tiny_encoders import (
+    WHISPER_CONFIG,
+    hugging_face_tensors,
+    save_safetensors,
+    tiny_whisper,
+)
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/pate_char_speaker_utterance/ctc"
@@ -161,3 +169,18 @@ def test_what_cannot_be(options: str, message: str, tmp_path: Path) -> None:
 def test_real_corpora_fit_together(shared_data: Path, tmp_path: Path, command: str) -> None:
     command = f"{command.format(shared_data, tmp_path)} --preset tiny"
     assert "results" in titles(dry_run(command, "--work-dir", tmp_path / "work"))
+
+
+@pytest.mark.timeout(900)
+def test_upon_a_public_encoder_by_default_and_published(tmp_path: Path) -> None:
+    """All defaults of the preset; the encoder's name leaves, its folder here does not."""
+    encoder, work = tmp_path / "tiny_whisper", tmp_path / "work"
+    save_safetensors(encoder, hugging_face_tensors(tiny_whisper()), WHISPER_CONFIG)
+    recipe(f"{DRY} --nj 1 --encoder-model {encoder} --audit false", "--work-dir", work)
+    [student] = (work / "exp").glob("pate_*/ctc/gnmax_3_8/am")
+    publish(student, tmp_path / "out")
+    assert len(check_published(tmp_path / "out")) == 1
+    settings = read_yaml(tmp_path / "out/features.yaml")
+    assert settings["dim"] == 64 and settings["public_encoder"]["name"] == "tiny_whisper"
+    texts = [path.read_bytes() for path in (tmp_path / "out").iterdir()]
+    assert not any(str(tmp_path).encode() in text for text in texts)
