@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from privasr_k2.config import plain
 from privasr_k2.constraints import Checked, Count, NotNegative, Positive, one_of
 from privasr_k2.encoders.common import SAMPLE_RATE
+from privasr_k2.encoders.loading import describe_files
 from privasr_k2.encoders.log_mel import log_mel
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_json, read_lines
@@ -177,18 +177,15 @@ def text_of(tokens: Sequence[str]) -> str:
 
 
 def about_whisper(whisper: WhisperModel, config: BeamConfig) -> dict[str, Any]:
-    """What lists were made with, for records: name and SHA-256 of the model, and the settings.
+    """What lists were made with: name, sha256, licence and source of the model, and the settings.
 
     The compute type is the one that was taken, where ``auto`` was asked for.
     """
     import ctranslate2
 
-    with (whisper.place / "model.bin").open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    origin = {"name": whisper.place.name, "sha256": digest}
     taken = {"compute_type": whisper.model.compute_type, "ctranslate2": ctranslate2.__version__}
     settings = {**plain(config), **taken}
-    return {"encoder": origin, "settings": settings}
+    return {"encoder": describe_files(whisper.place), "settings": settings}
 
 
 def _is_special(token: str) -> bool:

@@ -45,7 +45,35 @@ def load_encoder(folder_or_file: str | Path, *, pad_seconds: float = 0.0) -> Pub
             code, or a hash that differs from ``encoder.yaml``.
         ConfigError: ``pad_seconds`` for an encoder that hears no silence.
     """
-    path = Path(folder_or_file)
+    files, origin = _checked_files(Path(folder_or_file))
+    weights = _opened(files)
+    # What is drawn for modules before they are filled changes nobody's random numbers.
+    with torch.random.fork_rng(devices=[]):
+        encoder = _family(weights)
+    if pad_seconds and not hasattr(encoder, "positions"):
+        found, way_out = f"{pad_seconds:g}", "leave it at 0: only Whisper is padded"
+        raise ConfigError("pad_seconds", f"0 for {encoder.name}", found, way_out)
+    encoder.pad_seconds = pad_seconds
+    encoder.origin = origin
+    encoder.name = encoder.origin.name
+    return encoder.eval()
+
+
+def describe(encoder: PublicEncoder) -> dict[str, str]:
+    """What every use of an encoder records: name, sha256, licence, source, training data."""
+    return _record(encoder.origin)
+
+
+def describe_files(folder_or_file: str | Path) -> dict[str, str]:
+    """As :func:`describe`, of files whose weights another program reads.
+
+    Raises:
+        DataError: no model, an empty file, or a hash that differs from ``encoder.yaml``.
+    """
+    return _record(_checked_files(Path(folder_or_file))[1])
+
+
+def _checked_files(path: Path) -> tuple[list[Path], Origin]:
     files = _weights_of(path)
     for file in files:
         if file.stat().st_size == 0:
@@ -55,22 +83,10 @@ def load_encoder(folder_or_file: str | Path, *, pad_seconds: float = 0.0) -> Pub
     hashes = {file.name: file_sha256(file) for file in files}
     if card is not None:
         _compare(card, folder, {**hashes, **_hashes_of_configs(folder)})
-    weights = _opened(files)
-    # What is drawn for modules before they are filled changes nobody's random numbers.
-    with torch.random.fork_rng(devices=[]):
-        encoder = _family(weights)
-    if pad_seconds and not hasattr(encoder, "positions"):
-        found, way_out = f"{pad_seconds:g}", "leave it at 0: only Whisper is padded"
-        raise ConfigError("pad_seconds", f"0 for {encoder.name}", found, way_out)
-    encoder.pad_seconds = pad_seconds
-    encoder.origin = _origin(card, hashes, path)
-    encoder.name = encoder.origin.name
-    return encoder.eval()
+    return files, _origin(card, hashes, path)
 
 
-def describe(encoder: PublicEncoder) -> dict[str, str]:
-    """What every use of an encoder records: name, sha256, licence, source, training data."""
-    origin = encoder.origin
+def _record(origin: Origin) -> dict[str, str]:
     return {
         "name": origin.name,
         "sha256": origin.sha256,
