@@ -15,7 +15,7 @@ from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.recipe.fingerprint import HashCache
-from privasr_k2.recipe.history import stamps_below, writers_of
+from privasr_k2.recipe.history import stages_behind, stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path, values_of
 from privasr_k2.recipe.seal import Seal
 
@@ -159,21 +159,17 @@ def _releases_behind(path: str, stamps: list[dict[str, Any]]) -> list[tuple[str,
 
     Each as its stage's label and its ``privacy.json``.
     """
-    releases: list[tuple[str, str]] = []
-    todo, seen = [path], set[str]()
-    while todo:
-        for stamp in writers_of(todo.pop(), stamps):
-            key = "\0".join(stamp["outputs"])
-            if key in seen:
-                continue
-            seen.add(key)
-            command = stamp["command"]
-            inputs = values_of(command, "--in-")
-            if privacy := values_of(command, "--out-privacy"):
-                releases.append((f"stage {stamp['number']} ({stamp['title']})", privacy[0]))
-                inputs = [p for p in inputs if p not in values_of(command, "--in-private-")]
-            todo += inputs
-    return releases
+
+    def inputs(stamp: dict[str, Any]) -> list[str]:
+        command = stamp["command"]
+        covered = values_of(command, "--in-private-") if values_of(command, "--out-privacy") else []
+        return [path for path in values_of(command, "--in-") if path not in covered]
+
+    return [
+        (f"stage {stamp['number']} ({stamp['title']})", privacy)
+        for stamp in stages_behind([path], stamps, inputs)
+        for privacy in values_of(stamp["command"], "--out-privacy")
+    ]
 
 
 def _add(items: list[Any], item: object) -> None:

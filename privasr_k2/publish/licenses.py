@@ -8,8 +8,7 @@ from typing import Any
 
 from privasr_k2.fileio import read_json, read_yaml
 from privasr_k2.publish.kinds import FEATURES
-from privasr_k2.recipe.history import writers_of
-from privasr_k2.recipe.plan import values_of
+from privasr_k2.recipe.history import stages_behind
 from privasr_k2.scoring.corpus_info import CORPUS_FILE
 
 NOT_STATED = "not stated"
@@ -27,17 +26,10 @@ def licenses_of(
         stamps: of all its stages.
     """
     licenses: dict[str, str] = {}
-    todo, seen = list(paths), set[str]()
-    while todo:
-        path = todo.pop()
-        if path in seen:
-            continue
-        seen.add(path)
-        for stamp in writers_of(path, stamps):
-            todo += values_of(stamp["command"], "--in-")
-            for output in stamp["outputs"]:
-                licenses |= _of_corpus(work_dir / output / CORPUS_FILE)
-                licenses |= _of_encoder(work_dir / output / FEATURES)
+    for stamp in stages_behind(paths, stamps):
+        for output in stamp["outputs"]:
+            licenses |= _of_corpus(work_dir / output / CORPUS_FILE)
+            licenses |= _of_encoder(work_dir / output / FEATURES)
     return dict(sorted(licenses.items()))
 
 
