@@ -111,7 +111,8 @@ def headline(indices: Sequence[tuple[Index, Sequence[Row]]]) -> Table:
     for index, _ in indices:
         for row, rate in _headline_rows(index):
             place = (row.folder,) if row.folder else (row.recipe, row.system)
-            rows.setdefault((row.corpus, *place, rate.part), tuple(_headline(index, row, rate)))
+            key = (row.corpus, *place, rate.part, rate.metric)
+            rows.setdefault(key, tuple(_headline(index, row, rate)))
     return Table("Privacy and accuracy", _COLUMNS, tuple(rows.values()), (_NOTE,))
 
 

@@ -1,8 +1,6 @@
 """What of a model is trained: everything, parts of it, its biases, or low-rank adapters.
 
-The rest keeps its values bit for bit. Every training of this package uses this choice: with and
-without privacy, on a server and by clients. A guarantee is the same for each of them; the noise
-that it takes grows with the number of trained parameters.
+The rest keeps its values bit for bit. Acoustic models, students, heads and DP-SGD choose by it.
 
 An adapter [Hu et al. 2021, "LoRA", eq. 3] adds B A x to a linear layer W x, with A (R, D_in) random
 and B (D_out, R) zero at first. It is a child of its layer and leaves the names of weights as they

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -90,6 +91,9 @@ def test_the_first_table_answers(tmp_path: Path) -> None:
     made = headline([(Index(rows), rows)])
     assert [row[0].text for row in made.rows] == ["gnmax", "lnmax"]
     assert headline([(Index(rows), rows)] * 2) == made  # recipes that share a system
+    scored = [r for r in rows if (r.system, r.kind, r.metric) == ("gnmax", "score_test", "wer")]
+    both = [*rows, *(dataclasses.replace(row, metric="per") for row in scored)]
+    assert len(headline([(Index(both), both)]).rows) == len(made.rows) + len(scored)
     cells = zip(made.columns, made.rows[0], strict=True)
     found = {title: cell.text for (title, _), cell in cells}
     own = figure(rows, "gnmax", "wer")
