@@ -147,8 +147,11 @@ def _structured(cls: type) -> DictConfig:
     for name, choice in choices.items():
         keys: list[Any] = [("kind", str), *map(_group, *zip(*choice.choices().items()))]
         hints[name] = dataclasses.make_dataclass(choice.__name__, keys, kw_only=True)
-    typed = [(field.name, hints[field.name]) for field in dataclasses.fields(cls)]
-    return OmegaConf.structured(dataclasses.make_dataclass(cls.__name__, typed))
+    typed = [
+        (field.name, hints[field.name], dataclasses.field(default=field.default))
+        for field in dataclasses.fields(cls)
+    ]
+    return OmegaConf.structured(dataclasses.make_dataclass(cls.__name__, typed, kw_only=True))
 
 
 def _group(name: str, settings: type) -> tuple[str, type, Any]:

@@ -33,7 +33,7 @@ def infer_membership(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
         of_shards = r.about(f"{model}/membership_teachers", f"shards, {model}", model=model)
         r.stage(13, f"membership in shards, {model}", "infer_membership",
                 in_models=_teachers(r, o, model),
-                in_shards=f"{shards(o, o.teachers[-1])}/shards.json", in_feats=e.private,
+                in_shards=f"{shards(r, o, o.teachers[-1])}/shards.json", in_feats=e.private,
                 out_membership=of_shards.add("membership",
                                              f"{r.exp}/{model}/membership_teachers.json"), **common)
 
@@ -45,7 +45,7 @@ def invert_models(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
         students = _students(o, model, releases)
         head = {"heads": [1]} if o.heads else {}  # the first head of the folder
         targets: list[tuple[str, str, dict[str, Any], list[str]]] = [
-            (f"teacher_{last}_1", f"{shards(o, last)}/shard_1", head, teachers[:1]),
+            (f"teacher_{last}_1", f"{shards(r, o, last)}/shard_1", head, teachers[:1]),
             (f"ensemble_{last}", e.private, {}, teachers),
             *((am.split("/")[-2], e.private, {}, [am]) for am in students),
             ("control", e.private, {"control": True}, students[:1]),

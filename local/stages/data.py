@@ -4,17 +4,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from privasr_k2.recipe.declare import Recipe
+from privasr_k2.recipe.declare import EncoderPart, Recipe
+
+#: The layer of a public encoder below each part that is trained; none: its last.
+BELOW: Mapping[str, tuple[int, ...]] = {"head": (), "last_block": (-2,), "bias": (0,), "lora": (0,),
+                                        "all": (0,)}
+LAYER_NAMES = {0: "_layer0", -2: "_before_last"}
 
 
 @dataclass(frozen=True)
 class Data:
-    """What a corpus's stages write: folders relative to the work folder."""
+    """What a corpus's stages write: folders relative to the work folder.
+
+    Attributes:
+        feats: what acoustic models read.
+        outputs: those of a public encoder's last layer, which a head is trained on; ``feats``,
+            unless further layers are trained (``--encoder-trained``).
+    """
 
     manifests: str
     feats: str
     lang: str
     lang_name: str
+    outputs: str = ""
 
 
 def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> None:
@@ -42,26 +54,42 @@ def prepare_data(
         manifests, lang = f"{manifests}_text", f"{lang}_text"
         settings = dict(word.split("=", 1) for word in r.corpus.text_options.split())
     prepare_corpus(r, "manifests", manifests, **settings)
-    feats = f"data/feats_{feature_name(r)}" if features else ""
-    if speech and features:
-        compute_features(r, f"{feature_name(r)} features", manifests, feats)
+    feats = outputs = ""
+    if features:
+        feats, outputs = (f"data/feats_{feature_name(r, part)}"
+                          for part in (d.encoder_trained, "head"))
+    if speech:
+        for folder in dict.fromkeys(filter(None, (outputs, feats))):
+            part = d.encoder_trained if folder == feats else "head"
+            compute_features(r, f"{feature_name(r, part)} features", manifests, folder, part=part)
     if make_lang:
         prepare_lang(r, 2, f"lang directory of {d.token_type} tokens", lang, in_manifests=manifests,
                      in_public_lists=r.corpus.vocabulary_lists, **(lang_flags or {}))
-    return Data(manifests, feats, lang, name)
+    return Data(manifests, feats, lang, name, outputs)
 
 
-def feature_name(r: Recipe) -> str:
-    """The kind of features, or the public encoder whose outputs they are."""
+def feature_name(r: Recipe, part: EncoderPart = "head") -> str:
+    """The kind of features, or the public encoder and the layer whose outputs they are."""
     model = r.data.encoder_model
-    return r.data.feature if model is None else model.name
+    if model is None:
+        if r.data.encoder_trained != "head":
+            r.refuse("--encoder-trained", "--encoder-model with it", "none",
+                     "give the folder of a public encoder: --encoder-model DIR")
+        return r.data.feature
+    layers = BELOW[part]
+    return f"{model.name}{LAYER_NAMES[layers[0]]}" if layers else model.name
 
 
-def compute_features(r: Recipe, title: str, manifests: str, feats: str, kind: str = "") -> str:
-    """Stage 1: features of all roles, of ``kind`` or as the options have it."""
+def compute_features(r: Recipe, title: str, manifests: str, feats: str, kind: str = "", *,
+                     part: EncoderPart = "head") -> str:
+    """Stage 1: features of all roles, of ``kind`` or as the options have it.
+
+    Args:
+        part: what of a public encoder is trained on them.
+    """
     model = None if kind else r.data.encoder_model
     settings = {"kind": kind or (r.data.feature if model is None else "encoder"),
-                "speed_perturb": r.data.speed_perturb}
+                "speed_perturb": r.data.speed_perturb, "encoder.layers": BELOW[part] or None}
     return r.stage(1, title, "compute_features", in_manifests=manifests, in_public_encoder=model,
                    out_dir=feats, config="features", set=settings, num_jobs=True)
 
@@ -69,6 +97,21 @@ def compute_features(r: Recipe, title: str, manifests: str, feats: str, kind: st
 def am_layers(r: Recipe, model: str) -> tuple[str, ...]:
     """Settings of an acoustic model of a kind: those of a small one upon a public encoder."""
     return (f"am_{model}",) if r.data.encoder_model is None else (f"am_{model}", "am_head")
+
+
+def part_values(r: Recipe) -> dict[str, Any]:
+    """What a training of the chosen part of a public encoder is told: the head is trained, too."""
+    part = r.data.encoder_trained
+    parts = {"head": None, "all": ["all"], "last_block": ["last_block"]}
+    return {"trained": parts.get(part, [part, "head"])}
+
+
+def upon(r: Recipe) -> str:
+    """What names of folders begin with where a public encoder is used."""
+    model, part = r.data.encoder_model, r.data.encoder_trained
+    if model is None:
+        return ""
+    return f"{model.name}_" if part == "head" else f"{model.name}_{part}_"
 
 
 def prepare_lang(r: Recipe, number: int, title: str, lang: str, *, config: Any = "lang",

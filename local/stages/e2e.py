@@ -12,8 +12,10 @@ from local.stages.data import (
     am_layers,
     compute_features,
     feature_name,
+    part_values,
     prepare_data,
     prepare_lang,
+    upon,
 )
 from privasr_k2.recipe.declare import Declared, Recipe
 from privasr_k2.recipe.options import Count, Delta, Positives, from_conf, option, path_option
@@ -52,6 +54,8 @@ class E2e:
 
     Attributes:
         private, public, pool: features folders; only ``private`` is protected.
+        head_sides: the sides of a public encoder's outputs, on which the public model's head is
+            trained; ``sides``, unless further layers are trained.
         base: folder of models without a claim; ``tuned``: of those that depend on ``--init``.
         decoded: systems to decode: each with its architecture, its model's folder and settings.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
@@ -59,6 +63,7 @@ class E2e:
 
     data: Data
     sides: str
+    head_sides: str
     lang: str
     base: str
     tuned: str
@@ -93,7 +98,8 @@ def shown(number: float) -> str:
 
 def am_config(r: Recipe, o: E2eOptions, model: str) -> tuple[str, ...]:
     """Settings of a private training: shorter where it starts at the public model."""
-    return (*am_layers(r, model), *(["am_finetune"] if o.init == "public" else []))
+    upper = () if r.data.encoder_trained == "head" else ("am_upper",)
+    return (*am_layers(r, model), *upper, *(["am_finetune"] if o.init == "public" else []))
 
 
 def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
@@ -115,16 +121,22 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
         public_feats = compute_features(r, f"{feature} features of the public corpus",
                                         "data/public/manifests", f"data/public/feats_{feature}",
                                         kind=o.public_feature)
-    sides = r.stage(2, "split speakers", "split_corpus", config="split_speech", in_feats=data.feats,
-                    in_manifests=data.manifests, in_public_roster=o.roster,
-                    in_public_train=public_feats, out_dir=f"data/sides_{feature_name(r)}")
+    if public_feats is not None and data.outputs != data.feats:
+        r.refuse("--encoder-trained", "public speech of this corpus", "--public-corpus",
+                 "remove --encoder-trained: the head alone is trained")
+    names = dict.fromkeys((data.feats, data.outputs))
+    split = [r.stage(2, "split speakers", "split_corpus", config="split_speech", in_feats=feats,
+                     in_manifests=data.manifests, in_public_roster=o.roster,
+                     in_public_train=public_feats, out_dir=feats.replace("feats_", "sides_"))
+             for feats in names]
+    sides, head_sides = split[0], split[-1]
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
                  in_public_manifests=f"{sides}/public")
-    base = f"exp/e2e_{d.token_type}"
+    base = f"exp/e2e_{upon(r)}{d.token_type}"
     scratch = "_scratch" if o.init == "scratch" else ""
     r.about("sides", "speakers by side").add("sides", f"{sides}/sides.json")
-    return E2e(data, sides, data.lang, base, base + scratch,
-               f"exp/dpsgd_{d.token_type}_{o.privacy_unit}{scratch}",
+    return E2e(data, sides, head_sides, data.lang, base, base + scratch,
+               f"exp/dpsgd_{upon(r)}{d.token_type}_{o.privacy_unit}{scratch}",
                protects=f"each {o.privacy_unit} of {r.people}/train")
 
 
@@ -134,9 +146,7 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
         folder = f"{e.base}/{model}/public"
         e.public_model[model] = public = r.system(
             f"{model}/public", label="public only", method="public", folder=folder, model=model)
-        am = r.stage(4, f"public model, {model}", "train_am", train=True,
-                     config=am_layers(r, model), in_feats=e.public, in_lang=e.lang,
-                     out_dir=f"{folder}/am", set={"epochs": o.public_epochs})
+        am = train_public(r, o, e, model, folder)
         r.stage(4, f"decode dev, public {model}", "decode", jobs=r.run.nj, device=True,
                 config="decode_e2e", in_model=am, in_feats=e.data.feats,
                 out_hyps=f"{folder}/decode_dev/JOB.jsonl", set={"role": "dev"})
@@ -152,8 +162,22 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
         am = r.stage(5, f"{model} of all private data", "train_am", train=True,
                      config=am_config(r, o, model), in_feats=e.private, in_lang=e.lang,
                      in_init=public_init(o, e, model), out_dir=f"{system.folder}/am",
-                     set={"epochs": o.private_epochs})
+                     set={"epochs": o.private_epochs, **part_values(r)})
         e.decoded.append((system, model, am, {}))
+
+
+def train_public(r: Recipe, o: E2eOptions, e: E2e, model: str, folder: str) -> str:
+    """The public model; of a public encoder first its head, then ``--encoder-trained``."""
+    head = e.head_sides == e.sides
+    am = r.stage(4, f"public model, {model}", "train_am", train=True, config=am_layers(r, model),
+                 in_feats=f"{e.head_sides}/public", in_lang=e.lang,
+                 out_dir=f"{folder}/{'am' if head else 'head'}", set={"epochs": o.public_epochs})
+    if head:
+        return am
+    return r.stage(4, f"public model, {model}, {r.data.encoder_trained}", "train_am", train=True,
+                   config=(*am_layers(r, model), "am_upper"), in_feats=e.public, in_lang=e.lang,
+                   in_init=am, in_public_encoder=r.data.encoder_model, out_dir=f"{folder}/am",
+                   set=part_values(r))
 
 
 def public_init(o: E2eOptions, e: E2e, model: str) -> str | None:
@@ -177,6 +201,7 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             e.dpsgd[model, epsilon] = system
             data = {"data": f"{r.people}/train", "unit": o.privacy_unit, "delta": o.delta}
             data |= {"epsilon": epsilon} if claims else {}
+            data |= part_values(r)
             am = r.stage(6, f"DP-SGD, {model}, epsilon {name}", "train_dpsgd", train=True,
                          config="dpsgd", spends=claims, in_private_feats=e.private,
                          in_public_dev=e.public, in_lang=e.lang, in_public_init=e.public_am(model),

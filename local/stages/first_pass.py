@@ -5,9 +5,9 @@ The first pass is a CTC model in a graph, or a public recognizer with a decoder 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from local.stages.data import Data, am_layers, feature_name, prepare_data
+from local.stages.data import Data, am_layers, feature_name, part_values, prepare_data
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Choices, Count, Positive, from_conf, option, path_option
 
@@ -69,11 +69,16 @@ class FirstPass:
 
 @dataclass(frozen=True)
 class Am:
-    """Which acoustic model: its name, and the lang directory it needs."""
+    """Which acoustic model: its name, and the lang directory it needs.
+
+    Attributes:
+        head: the name of the model that it begins with, trained on a frozen public encoder.
+    """
 
     name: str
     lang_name: str
     lang_flags: dict[str, Path | None]
+    head: str = ""
 
     @property
     def exp(self) -> str:
@@ -83,15 +88,22 @@ class Am:
     @property
     def folder(self) -> str:
         """Where the model stands."""
-        return f"{self.exp}/am"
+        return am_folder(self.name)
+
+
+def am_folder(name: str) -> str:
+    """Where the acoustic model of a name stands."""
+    return f"exp/ctc_{name}/am"
 
 
 def choose_am(r: Recipe, o: AmOptions) -> Am:
     """The acoustic model that the options ask for."""
     token_type, model = r.data.token_type, o.am_model
     if model is None:
+        part = r.data.encoder_trained
         on = "" if r.data.encoder_model is None else f"{feature_name(r)}_"
-        return Am(f"{on}{default_encoder(r, o)}_{token_type}", token_type, {})
+        head = f"{on}{default_encoder(r, o)}_{token_type}"
+        return Am(head if part == "head" else f"{head}_{part}", token_type, {}, head)
     if o.am_tokens is None:
         r.refuse("--am-model", "--am-tokens with it", "none",
                  "give the tokens.txt of the model: --am-tokens FILE")
@@ -110,11 +122,36 @@ def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
     if o.am_model is not None:
         return r.stage(5, "imported acoustic model", "import_external", raw_model=o.am_model,
                        raw_tokens=o.am_tokens, out_dir=am.folder)
+    head = train_head(r, 5, "acoustic model", o, data, am_folder(am.head))
+    if r.data.encoder_trained == "head":
+        return head
+    title = f"{r.data.encoder_trained} of the public encoder"
+    return train_upper(r, 5, title, o, data, head, am.folder)
+
+
+def train_head(r: Recipe, number: int, title: str, o: AmOptions, data: Data, out: str,
+               **values: Any) -> str:
+    """Train a model on features, or on the outputs of a frozen public encoder."""
     encoder = default_encoder(r, o)
-    return r.stage(5, f"acoustic model, {encoder}", "train_am", train=True,
-                   config=am_layers(r, "ctc"), in_feats=data.feats,
-                   in_lang=f"{data.lang}/spoken", out_dir=am.folder,
-                   set={"encoder.kind": encoder, "max_duration": o.max_duration, "avg": o.avg})
+    return r.stage(number, f"{title}, {encoder}", "train_am", train=True,
+                   config=am_layers(r, "ctc"), in_feats=data.outputs,
+                   in_lang=f"{data.lang}/spoken", out_dir=out,
+                   set={"encoder.kind": encoder, **_am_values(o), **values})
+
+
+def train_upper(r: Recipe, number: int, title: str, o: AmOptions, data: Data, head: str, out: str,
+                **values: Any) -> str:
+    """Train ``--encoder-trained`` of a public encoder, and the head on it."""
+    values |= part_values(r)
+    return r.stage(number, title, "train_am", train=True,
+                   config=(*am_layers(r, "ctc"), "am_upper"), in_feats=data.feats, in_init=head,
+                   in_public_encoder=r.data.encoder_model, in_lang=f"{data.lang}/spoken",
+                   out_dir=out,
+                   set={"encoder.kind": default_encoder(r, o), **_am_values(o), **values})
+
+
+def _am_values(o: AmOptions) -> dict[str, Any]:
+    return {"max_duration": o.max_duration, "avg": o.avg}
 
 
 def backend(r: Recipe) -> str | None:

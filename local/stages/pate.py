@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import Any
 
-from local.stages.data import feature_name
+from local.stages.data import part_values, upon
 from local.stages.e2e import E2e, am_config, public_init, shown
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.recipe.declare import Declared, Recipe
@@ -56,27 +56,27 @@ def check(r: Recipe, o: Any) -> None:
                  "remove it")
 
 
-def plan(r: Recipe, o: Any) -> None:
+def plan(r: Recipe, o: Any, e: E2e) -> None:
     """Stage 3: deal the private units to shards; tell how many queries each epsilon allows."""
     for number in o.teachers:
         r.stage(3, f"shards of {number} teachers", "make_shards", config="shards",
-                in_private_feats=f"data/sides_{feature_name(r)}/private",
-                in_public_dev=f"data/sides_{feature_name(r)}/public",
-                in_public_roster=f"data/sides_{feature_name(r)}/roster_{o.privacy_unit}.txt",
-                out_dir=shards(o, number), set={"teachers": number, "unit": o.privacy_unit})
+                in_private_feats=e.private,
+                in_public_dev=e.public,
+                in_public_roster=f"{e.sides}/roster_{o.privacy_unit}.txt",
+                out_dir=shards(r, o, number), set={"teachers": number, "unit": o.privacy_unit})
     finite = [epsilon for epsilon in (*o.epsilons, *o.sweep_epsilons) if epsilon < inf]
     for name in o.mechanisms:
         if finite and mechanism(name).exponent is not None:
             r.stage(3, f"queries per epsilon, {name}", "privacy_plan", config="vote_plan",
-                    in_shards=[f"{shards(o, number)}/shards.json" for number in o.teachers],
+                    in_shards=[f"{shards(r, o, number)}/shards.json" for number in o.teachers],
                     out_plan=f"{r.exp}/plan_{name}.json",
                     set={"mechanism": name, "teachers": o.teachers, "epsilon": finite,
                          "delta": o.delta})
 
 
-def shards(o: Any, number: int) -> str:
+def shards(r: Recipe, o: Any, number: int) -> str:
     """The folder of the shards of so many teachers."""
-    return f"exp/shards_{o.privacy_unit}/{number}"
+    return f"exp/shards_{upon(r)}{o.privacy_unit}/{number}"
 
 
 def teachers_folder(r: Recipe, model: str, number: int) -> str:
@@ -89,14 +89,14 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
     out = teachers_folder(r, model, number)
     if o.heads:
         r.stage(7, f"{number} teachers as heads, {model}", "train_heads", train=True,
-                config="heads", in_shards=shards(o, number), in_model=e.public_am(model),
+                config="heads", in_shards=shards(r, o, number), in_model=e.public_am(model),
                 in_lang=e.lang, out_dir=out)
     else:
         r.stage(7, f"{number} teachers, {model}", "train_am", array=number, train=True,
-                config=am_config(r, o, model), in_feats=f"{shards(o, number)}/shard_JOB",
-                in_shards=f"{shards(o, number)}/shards.json", in_lang=e.lang,
+                config=am_config(r, o, model), in_feats=f"{shards(r, o, number)}/shard_JOB",
+                in_shards=f"{shards(r, o, number)}/shards.json", in_lang=e.lang,
                 in_init=public_init(o, e, model), out_dir=f"{out}/JOB",
-                set={"epochs": o.private_epochs})
+                set={"epochs": o.private_epochs, **part_values(r)})
     for k in range(1, min(number, o.score_teachers) + 1):
         system = r.system(f"{model}/teacher_{number}_{k}", label=f"teacher {k} of {number}",
                           method="teacher", compare_with=[e.public_model[model]], model=model,
@@ -146,7 +146,7 @@ class Releases:
                     r.stage(9, f"{kind} of {number} teachers, {model}", "cast_votes", jobs=r.run.nj,
                             device=True, config="votes", in_feats=e.pool, in_lang=e.lang,
                             in_private_teachers=teachers_folder(r, model, number),
-                            in_shards=shards(o, number),
+                            in_shards=shards(r, o, number),
                             in_public_nbest=nbest(e, model) if o.vote == "utterance" else None,
                             out_votes=f"{r.exp}/{model}/{kind}_{number}/JOB.safetensors",
                             set={"vote": o.vote, "of": kind})
@@ -199,7 +199,7 @@ class Releases:
                 r.stage(10, title, "vote_tokens", config=("pate", "vote_tokens"), device=True,
                         num_jobs=True, spends=release.claims,
                         in_private_teachers=teachers_folder(r, release.model, release.teachers),
-                        in_private_shards=shards(o, release.teachers), in_public_feats=e.pool,
+                        in_private_shards=shards(r, o, release.teachers), in_public_feats=e.pool,
                         in_public_model=public, out_dir=out, out_privacy=privacy,
                         set={**release.settings, "public_threshold": o.public_threshold,
                              "top_k": o.top_k})
@@ -237,6 +237,7 @@ class Releases:
                      in_public_nbest=nbest(e, model) if "self_training" in unlabeled else None,
                      out_dir=f"{system.folder}/am",
                      set={"student.unlabeled_data": unlabeled, "epochs": o.student_epochs,
+                          **part_values(r),
                           "student.labeled_role": "train" if learns_public else None})
         e.decoded.append((system, model, am, {}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from privasr_k2.am.files import SPEC, TOKENS, WEIGHTS
 from privasr_k2.am.kinds import KINDS, build
 from privasr_k2.am.model import AcousticModel
 from privasr_k2.am.sequence import Recognizer
+from privasr_k2.encoders.common import UpperLayers
+from privasr_k2.encoders.upper import UpperSpec
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text
 from privasr_k2.graph.lang import read_tokens, symbols_text
@@ -22,6 +25,9 @@ from privasr_k2.training.trainable import merged_adapters
 from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
 
 _UNTRAINED = {"untrained": True}
+
+#: Layers of a public encoder, with what ``model.yaml`` says of them.
+Upper = tuple[UpperSpec, UpperLayers]
 
 
 def save_model(
@@ -80,11 +86,18 @@ def load_recognizer(folder: str | Path, device: torch.device | str = "cpu") -> R
     return model  # type: ignore[return-value]
 
 
-def continue_model(folder: Path, spec: Any, tokens: Sequence[str]) -> AcousticModel:
+def continue_model(
+    folder: Path, spec: Any, tokens: Sequence[str], upper: Upper | None = None
+) -> AcousticModel:
     """A folder's weights and normalization in a model of ``spec``, to train it further.
 
+    Args:
+        upper: layers of a public encoder that are put between the features and a model that was
+            trained on the encoder's outputs; None: those of the folder's model, if it has any.
+
     Raises:
-        DataError: as :func:`load_model`; or another kind, size or tokens.
+        DataError: as :func:`load_model`; or another kind, size or tokens, or a model that has
+            layers of a public encoder already.
     """
     first = _load(folder, "cpu")
     if isinstance(first, ExportedModel) or first.spec.kind != spec.kind:
@@ -94,8 +107,15 @@ def continue_model(folder: Path, spec: Any, tokens: Sequence[str]) -> AcousticMo
     if list(first.tokens or ()) != list(tokens):
         way_out = "train the first model with it, too"
         raise DataError(folder / TOKENS, "the tokens of the lang folder", "others", way_out)
-    model: AcousticModel = KINDS[spec.kind].make(spec)
-    fill(model, first.state_dict(), folder / WEIGHTS)
+    public, weights = first.spec.public, first.state_dict()
+    if upper is not None:
+        if public is not None:
+            expected, found = "a model on the outputs of a public encoder", "one with its layers"
+            raise DataError(folder, expected, found, "leave the public encoder out: it is in there")
+        public, layers = upper
+        weights |= {f"public.{name}": value for name, value in layers.state_dict().items()}
+    model: AcousticModel = KINDS[spec.kind].make(replace(spec, public=public))
+    fill(model, weights, folder / WEIGHTS)
     return model
 
 

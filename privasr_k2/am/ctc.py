@@ -48,9 +48,13 @@ class CtcModel(AcousticModel):
         super().__init__(spec)
         self.output = Pointwise(self.encoder.out_dim, spec.num_tokens)
 
-    def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`log_probs`, in the mode that the model is in and with gradients."""
-        x, lengths = self.encoded(features, lengths)
+    def forward(self, features: Tensor, lengths: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
+        """As :meth:`log_probs`, in the mode that the model is in and with gradients.
+
+        Args:
+            start: as in :meth:`encoded`.
+        """
+        x, lengths = self.encoded(features, lengths, start)
         return self.output(x).transpose(1, 2).float().log_softmax(dim=2), lengths
 
     @torch.no_grad()

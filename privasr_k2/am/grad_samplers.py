@@ -1,7 +1,8 @@
 """Per-example gradients of the package's own layers for Opacus.
 
 Opacus finds a layer's rule by its exact class: ``Pointwise`` takes that of ``nn.Conv1d``, and
-``nn.LSTM`` becomes ``DPLSTM``. All other parameters are in layers that Opacus knows.
+``nn.LSTM`` becomes ``DPLSTM``, a mixture of layers has one of its own. All other parameters are in
+layers that Opacus knows.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from torch import nn
 
 from privasr_k2.am.encoders.common import Pointwise
+from privasr_k2.encoders.layers import LayerMixture, example_gradients
 
 
 def register() -> None:
@@ -16,6 +18,7 @@ def register() -> None:
     from opacus.grad_sample import GradSampleModule
 
     GradSampleModule.GRAD_SAMPLERS[Pointwise] = GradSampleModule.GRAD_SAMPLERS[nn.Conv1d]
+    GradSampleModule.GRAD_SAMPLERS[LayerMixture] = example_gradients
 
 
 def with_replaceable_layers(model: nn.Module) -> nn.Module:

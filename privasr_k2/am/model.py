@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -13,27 +13,45 @@ from privasr_k2.am.encoders import EncoderConfig, make_encoder
 from privasr_k2.am.encoders.common import valid_frames
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
 from privasr_k2.am.time_stretch import time_stretch
-from privasr_k2.constraints import NotNegative, Positive, ShareBelowOne
+from privasr_k2.constraints import Count, Natural, NotNegative, Positive, ShareBelowOne
 from privasr_k2.data.batches import Batch
+from privasr_k2.encoders.layers import LayerMixture
+from privasr_k2.encoders.upper import UpperSpec, new_upper
+from privasr_k2.errors import ConfigError
 from privasr_k2.training.task import TrainerConfig
-from privasr_k2.training.trainable import LAST_BLOCK, LoraConfig
+from privasr_k2.training.trainable import HEAD, LAST_BLOCK, LoraConfig
 
 
 @dataclass(frozen=True)
 class AmConfig(TrainerConfig):
-    """What sections ``am_<kind>`` share; ``conf/ctc.yaml#am_ctc`` explains the values."""
+    """What sections ``am_<kind>`` share; ``conf/ctc.yaml#am_ctc`` explains the values.
+
+    Attributes:
+        folds, fold: with ``folds`` above 0, dev is group ``fold`` (from 1) of so many groups of
+            train's speakers, and train the other groups; see :func:`privasr_k2.data.folds.fold_of`.
+    """
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {"memory_gb": "says where features are read from"}
 
     kind: str
     encoder: EncoderConfig
+    mixed_layers: Count
     utterance_mean: bool
     time_stretch: ShareBelowOne
     spec_augment: SpecAugmentConfig
     trained: list[str]
     lora: LoraConfig
+    folds: Natural
+    fold: Natural
     max_duration: Positive
     memory_gb: NotNegative
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.folds and not (self.folds > 1 and 1 <= self.fold <= self.folds):
+            raise ValueError(
+                f"fold must be 1 to folds, of 2 folds or more, got {self.fold} of {self.folds}"
+            )
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,8 @@ class ModelSpec:
     Attributes:
         feature_dim: features F.
         num_tokens: outputs C; token 0 is the blank, or the end of the sentence.
+        mixed_layers: features are the outputs of so many layers side by side, which are mixed.
+        public: layers of a public encoder between features and normalization, if there are any.
     """
 
     kind: str
@@ -50,10 +70,14 @@ class ModelSpec:
     num_tokens: int
     utterance_mean: bool
     encoder: EncoderConfig
+    mixed_layers: int = field(default=1, kw_only=True)
+    public: UpperSpec | None = field(default=None, kw_only=True)
 
 
 class AcousticModel(nn.Module):
-    """Normalization and encoder; what follows is the subclass's.
+    """Normalization and encoder, maybe behind layers of a public encoder.
+
+    What follows is the subclass's.
 
     Attributes:
         output_layers: names of the layers that give tokens.
@@ -72,19 +96,42 @@ class AcousticModel(nn.Module):
         self.tokens: list[str] | None = None
         self.register_buffer("mean", torch.zeros(spec.feature_dim))
         self.register_buffer("deviation", torch.ones(spec.feature_dim))
-        self.encoder = make_encoder(spec.feature_dim, spec.encoder)
+        self.public = None if spec.public is None else new_upper(spec.public)
+        self.mixture = LayerMixture(spec.mixed_layers) if spec.mixed_layers > 1 else None
+        if spec.feature_dim % spec.mixed_layers:
+            expected = f"features of {spec.mixed_layers} layers, side by side"
+            way_out = "set mixed_layers to the number of encoder.layers of the features"
+            raise ConfigError("mixed_layers", expected, f"{spec.feature_dim} features", way_out)
+        self.encoder = make_encoder(spec.feature_dim // spec.mixed_layers, spec.encoder)
 
-    def encoded(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, T, F) features and (N,) lengths to (N, D, T') and (N,), with gradients."""
-        return self.encoder(self._normalize(features.transpose(1, 2), lengths), lengths)
+    def encoded(self, features: Tensor, lengths: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
+        """(N, T, F) features and (N,) lengths to (N, D, T') and (N,), with gradients.
+
+        Args:
+            start: ``features`` are what enters this block of the public encoder's layers.
+        """
+        if self.public is not None:
+            features = self.public(features, lengths, start)
+        x = self._normalize(features.transpose(1, 2), lengths)
+        if self.mixture is not None:
+            x = self.mixture(x.unflatten(1, (self.spec.mixed_layers, -1)))
+        return self.encoder(x, lengths)
 
     def part_names(self, part: str) -> tuple[str, ...]:
-        """As :class:`privasr_k2.training.trainable.HasParts`; a last block has what follows it."""
-        blocks = getattr(self.encoder, "blocks", ())
-        if part == LAST_BLOCK and not len(blocks):
-            return ()
-        behind = (f"encoder.blocks.{len(blocks) - 1}", "encoder.norm") if part == LAST_BLOCK else ()
-        return (*behind, *self.output_layers)
+        """As :class:`privasr_k2.training.trainable.HasParts`; a last block has what follows it.
+
+        It is that of the public encoder where the model has one; what follows that is the head.
+        """
+        if part not in (HEAD, LAST_BLOCK):
+            return self.output_layers
+        name, encoder, behind = "encoder", self.encoder, self.output_layers
+        if self.public is not None:
+            name, encoder = "public", self.public
+            behind = tuple(child for child, _ in self.named_children() if child != "public")
+        if part == HEAD:
+            return behind if self.public is not None else ()
+        blocks = getattr(encoder, "blocks", ())
+        return (f"{name}.blocks.{len(blocks) - 1}", f"{name}.norm", *behind) if len(blocks) else ()
 
     def needs_frames(self) -> bool:
         """Whether a transcript must fit its frames as CTC's must."""

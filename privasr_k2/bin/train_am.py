@@ -7,8 +7,12 @@ r"""Train an acoustic model, or continue an interrupted training.
 checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model. The key kind
 of the configuration selects the model: section am_ctc, am_rnnt, am_ctc_attention or am_las. With
 --in-shards, --in-feats is one of these shards: where it holds nothing to learn from, the model
-stays as it begins, and does not vote. For several GPUs or machines start it with torchrun (torch
-1.13 on Python 3.11 needs --redirects, --tee):
+stays as it begins, and does not vote. With --in-public-encoder, --in-feats are the outputs of one
+of its layers (kind=encoder, encoder.layers=[0]) and --in-init was trained on those of its last; the
+layers between both are put into the model, and the key trained says what of it is trained.
+
+For several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects and
+--tee):
 
     torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
 """
@@ -26,6 +30,7 @@ def main() -> None:
         in_feats="PATH features folder",
         in_lang="PATH language folder",
         in_init="[DIR] train this model further: of the same form and tokens",
+        in_public_encoder="[PATH] train its layers above --in-feats, below --in-init",
         in_shards="[FILE] shards.json of make_shards, where --in-feats is a shard",
         out_dir="PATH the model's folder",
     )
@@ -43,8 +48,9 @@ def main() -> None:
         check_shard(args.in_feats, args.in_shards)
     with join(args.device) as process:
         folders = args.in_feats, args.in_lang, args.out_dir
+        begin = {"init": args.in_init, "public_encoder": args.in_public_encoder}
         empty = {"may_be_empty": args.in_shards is not None}
-        train_am(*folders, config, process, args.num_jobs, init=args.in_init, **empty)
+        train_am(*folders, config, process, args.num_jobs, **begin, **empty)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ class Extractor(Protocol):
 
 
 DIMENSIONS = {"fbank": 80, "mfcc": 40, "sphinx": sphinx.NUM_CEPSTRA}
+ABOUT = "features.yaml"
 ENCODER, PUBLIC_ENCODER = "encoder", "public_encoder"
 FRAME_SHIFT = 0.01
 """Seconds."""
@@ -216,7 +217,7 @@ def compute(
             del about[ENCODER]
         else:
             about[PUBLIC_ENCODER] = extractor.about
-        write_text(folder / "features.yaml", yaml.safe_dump(about, sort_keys=False))
+        write_text(folder / ABOUT, yaml.safe_dump(about, sort_keys=False))
     return about
 
 

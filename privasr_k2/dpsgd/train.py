@@ -86,6 +86,7 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
     if config.init == "scratch":
         fresh = new_model(spec, config.seed)
         fresh.mean, fresh.deviation = model.mean, model.deviation
+        fresh.public = model.public
         model = fresh
     cuts = {"train": load_cuts(private, "train"), "dev": load_cuts(public, "dev")}
     targets, usable = {}, {}

@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +49,8 @@ class PublicEncoder(nn.Module):
         max_seconds: longest audio of one pass; :mod:`privasr_k2.encoders.chunks` reads longer.
         pad_seconds: audio is heard with silence up to this length; 0: at its true length.
         trainable: whether gradients pass through it.
+        family: its name in :data:`FAMILIES`, given by :func:`privasr_k2.encoders.loading`.
+        sizes: what its family makes it from; None where there is nothing to train.
         origin: what :func:`privasr_k2.encoders.loading.describe` reports.
     """
 
@@ -59,6 +62,8 @@ class PublicEncoder(nn.Module):
     max_seconds = math.inf
     pad_seconds = 0.0
     trainable = True
+    family = ""
+    sizes: Any = None
     origin: Origin
 
     @property
@@ -89,9 +94,49 @@ class PublicEncoder(nn.Module):
         Args:
             inputs: of :meth:`features`, (N, T, F).
             lengths: (N,), from 1 to T.
-            layers: layers from 0 to L.
+            layers: layers from 0 to L, or from -1 on from the last.
         """
         raise TypeError(f"{type(self).__name__} has no forward()")
+
+    def above(self, first: int) -> UpperLayers:
+        """The layers above ``first``, from 0 to L - 1: modules of this encoder, not copies."""
+        raise TypeError(f"{type(self).__name__} has no above()")
+
+
+class UpperLayers(nn.Module):
+    """The layers of an encoder above one of its layers: (N, T, D) -> (N, T, D) at true frames.
+
+    Attributes:
+        blocks: from that layer on, at least one.
+        norm: behind the last of them, where the encoder has one.
+    """
+
+    def __init__(self, blocks: nn.ModuleList, norm: nn.LayerNorm | None) -> None:
+        super().__init__()
+        self.blocks, self.norm = blocks, norm
+
+    def through(self, x: Tensor, lengths: Tensor, blocks: Sequence[nn.Module]) -> Tensor:
+        """What comes out of the last of ``blocks``, which are some of these."""
+        raise TypeError(f"{type(self).__name__} has no through()")
+
+    def below(self, x: Tensor, lengths: Tensor, start: int) -> Tensor:
+        """What enters block ``start``; what comes out of the last block, if that is their number.
+
+        Args:
+            x: what enters block 0.
+            lengths: (N,), true frames.
+        """
+        return self.through(x, lengths, [*self.blocks][:start])
+
+    def forward(self, x: Tensor, lengths: Tensor, start: int = 0) -> Tensor:
+        """The encoder's outputs.
+
+        Args:
+            x: what enters block ``start``.
+            lengths: (N,), true frames.
+        """
+        x = self.through(x, lengths, [*self.blocks][start:])
+        return x if self.norm is None else self.norm(x)
 
 
 @dataclass(frozen=True)
@@ -121,10 +166,14 @@ class Family:
     Attributes:
         recognizes: whether these weights are of the family.
         build: the encoder; DataError where the weights do not fit.
+        sizes, make: the frozen dataclass of an encoder's sizes, and an encoder of random weights
+            from it; None where encoders of the family cannot be trained.
     """
 
     recognizes: Callable[[Weights], bool]
     build: Callable[[Weights], PublicEncoder]
+    sizes: type[Any] | None = None
+    make: Callable[[Any], PublicEncoder] | None = None
 
 
 def _own_families() -> None:
@@ -167,16 +216,20 @@ def checked_audio(encoder: PublicEncoder, audio: Tensor, lengths: Tensor) -> Ten
 
 
 def checked_layers(encoder: PublicEncoder, layers: Sequence[int] | None) -> tuple[int, ...]:
-    """The layers asked for; the last where none are.
+    """The layers asked for, from 0 to L; the last where none are.
+
+    Args:
+        layers: -1 is the last, -2 the one before it.
 
     Raises:
-        ConfigError: none, or a number outside of 0 to L.
+        ConfigError: none, or a number outside of -L - 1 to L.
     """
-    wanted = (encoder.num_layers,) if layers is None else tuple(layers)
-    if not wanted or not all(0 <= layer <= encoder.num_layers for layer in wanted):
-        expected = f"layers from 0 to {encoder.num_layers}"
+    number = encoder.num_layers + 1
+    wanted = (-1,) if layers is None else tuple(layers)
+    if not wanted or not all(-number <= layer < number for layer in wanted):
+        expected = f"layers from 0 to {encoder.num_layers}, or from -1 on from the last"
         raise ConfigError(f"layers of {encoder.name}", expected, str(layers), "correct them")
-    return wanted
+    return tuple(layer % number for layer in wanted)
 
 
 class Kept:

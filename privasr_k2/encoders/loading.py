@@ -165,9 +165,11 @@ def is_torchscript(path: Path) -> bool:
 
 def _family(weights: Weights) -> PublicEncoder:
     families = FAMILIES.items()
-    for family in families.values():
+    for name, family in families.items():
         if family.recognizes(weights):
-            return family.build(weights)
+            encoder = family.build(weights)
+            encoder.family = name
+            return encoder
     names = ", ".join(list(weights.tensors)[:3]) or f"a file of kind {weights.format}"
     expected = f"weights of {', '.join(sorted(families))}"
     way_out = "give an encoder of these families, or add a family: docs/encoders.md"

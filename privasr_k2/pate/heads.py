@@ -36,6 +36,7 @@ from privasr_k2.pate.trainable_layers import (
     TrainableLayers,
     trainable_layers,
 )
+from privasr_k2.training.trainable import LORA, LoraConfig, add_adapters
 from privasr_k2.training.weights import load_tensors, read_header
 
 WEIGHTS, ENCODER, CONFIG = "heads.safetensors", "encoder", "heads.yaml"
@@ -56,6 +57,7 @@ class HeadConfig(Checked):
     }
 
     trained: Annotated[str, one_of(*TRAINED)]
+    lora: LoraConfig
     steps: Count
     batch: Count
     lr: Positive
@@ -187,7 +189,17 @@ def load_heads(
     if trained not in TRAINED:
         raise DataError(folder / WEIGHTS, "heads, and what was trained", repr(trained), _REPAIR)
     public = load_recognizer(folder / ENCODER, device)
+    if trained == LORA:
+        _add_adapters(public, heads)
     order = chosen or range(1, most + 1)
     abstaining = [place for place, number in enumerate(order) if number in empty]
     given = {"trained": trained, "per_token": per_token, "abstaining": abstaining}
     return HeadEnsemble(public, heads, **given)
+
+
+def _add_adapters(public: Any, heads: Mapping[str, Tensor]) -> None:
+    """Adapters of the form that heads have; theirs take the place of the values."""
+    downs = {name: value for name, value in heads.items() if name.endswith(".lora.down.weight")}
+    layers = [name.removesuffix(".lora.down.weight") for name in downs]
+    rank = next(iter(downs.values())).size(1) if downs else 1
+    add_adapters(public, LoraConfig(rank, 1.0, layers), seed=0)

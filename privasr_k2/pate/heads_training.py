@@ -94,7 +94,8 @@ def train_heads(
     if list(model.tokens or ()) != list(lang.tokens):
         place, way_out = model_folder / TOKENS, "train the model with it, too"
         raise DataError(place, "the tokens of the lang folder", "others", way_out)
-    layers, parts = trainable_layers(model, config.trained), folder / _PARTS  # type: ignore[arg-type]
+    given_part = config.trained, config.lora, config.seed
+    layers, parts = trainable_layers(model, *given_part), folder / _PARTS  # type: ignore[arg-type]
     parameters = model.named_parameters()  # type: ignore[attr-defined]
     start = {name: value.detach() for name, value in parameters if name in layers.names}
     numbers = range(1, read_shards(shards).teachers + 1)

@@ -106,8 +106,9 @@ def train_student(
     spec = spec_of(config, given.dev[0].num_features, given.lang.num_tokens)
     # Check the data of all uses before the first training.
     uses = config.student.unlabeled_data
-    start = partial(begin_model, spec, config, given.init, given.lang.tokens)
-    data = [_data(use, given, config, start()) for use in uses]
+    begun = begin_model(spec, config, given.init, given.lang.tokens)
+    spec = begun.spec  # with the layers of a public encoder that the initial model has
+    data = [_data(use, given, config, begun) for use in uses]
     if given.init is None and not all(of_use.teaches for of_use in data):
         problem = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
         way_out = "spend more, or add public data"

@@ -16,15 +16,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from privasr_k2.am.encoders.common import valid_frames
 from privasr_k2.am.losses import ctc_loss
 from privasr_k2.am.model import AcousticModel
 from privasr_k2.am.rnnt_loss import log_likelihood
 from privasr_k2.compat import stacked_call
 from privasr_k2.errors import ConfigError
 from privasr_k2.pate.heads_ctc import log_likelihoods
-from privasr_k2.training.trainable import LAST_BLOCK, OUTPUT, names_of_part
+from privasr_k2.training.trainable import (
+    BIAS,
+    HEAD,
+    LAST_BLOCK,
+    LORA,
+    OUTPUT,
+    LoraConfig,
+    add_adapters,
+    names_of_part,
+)
 
-TRAINED = (OUTPUT, LAST_BLOCK)
+TRAINED = (OUTPUT, LAST_BLOCK, HEAD, BIAS, LORA)
 
 Parameters = Mapping[str, Tensor]
 
@@ -207,11 +217,51 @@ class CtcBlockLayers(CtcLayers):
         return super().numbers(inputs) + 8 * inputs.lower[0].numel()
 
 
+class CtcUpperLayers(CtcLayers):
+    """A part of a CTC model with layers of a public encoder, which may begin in these layers.
+
+    What lies above the first layer that the part is in is computed by each head.
+    """
+
+    def __init__(self, model: Any, part: str) -> None:
+        self.part = part
+        super().__init__(model)
+        blocks = len(model.public.blocks)
+        self._start = {HEAD: blocks, LAST_BLOCK: blocks - 1}.get(part, 0)
+
+    @_frozen
+    def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """What enters the first block that a head computes."""
+        x = self._model.public.below(features, lengths, self._start)
+        return x * valid_frames(x.transpose(1, 2), lengths).transpose(1, 2), lengths
+
+    def log_probs(self, parameters: Parameters, lower: Tensor, lengths: Tensor) -> Tensor:
+        """(I, N, T, C) natural log, from (H, N, T, D) of the frozen layers."""
+        own = {f"model.{name}": value for name, value in parameters.items()}
+        return _called(_From(self._model, self._start), "", own, (lower, lengths))
+
+    def numbers(self, inputs: Inputs) -> int:
+        blocks = len(self._model.public.blocks) - self._start
+        return super().numbers(inputs) + 8 * (1 + blocks) * inputs.lower[0].numel()
+
+
+class _From(nn.Module):
+    """A CTC model from a block of its public encoder's layers on, whose frames stay as they are."""
+
+    def __init__(self, model: nn.Module, start: int) -> None:
+        super().__init__()
+        self.model, self.start = model, start
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        log_probs: Tensor = self.model(x, lengths, self.start)[0]
+        return log_probs
+
+
 def _called(
     module: nn.Module, name: str, parameters: Parameters, inputs: Sequence[Tensor]
 ) -> Tensor:
     """A module of the model with every head's parameters; (H, ...) inputs to (I, ...)."""
-    prefix = f"{name}."
+    prefix = f"{name}." if name else ""
     own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
     heads = len(next(iter(own.values())))
     shared = len(inputs[0]) == 1 != heads
@@ -303,16 +353,25 @@ _LAYERS: dict[str, type[_ModelLayers]] = {"ctc": CtcLayers, "rnnt": RnntLayers, 
 _LAYERS["ctc_attention"] = CtcAttentionLayers
 
 
-def trainable_layers(model: AcousticModel, trained: str) -> TrainableLayers:
+def trainable_layers(
+    model: AcousticModel, trained: str, lora: LoraConfig | None = None, seed: int = 0
+) -> TrainableLayers:
     """The layers of ``model`` of which each head has its own parameters.
 
     Args:
-        trained: ``output``, or ``last_block`` for CTC models whose encoder has blocks.
+        trained: ``output``; ``last_block`` for CTC models whose encoder has blocks; ``head``,
+            ``bias`` and ``lora`` for those with layers of a public encoder.
+        lora, seed: of ``lora``; the model gets the adapters, unless it has them.
 
     Raises:
-        ConfigError: a last block that the model lacks, or a kind without such layers.
+        ConfigError: a part that the model lacks, or a kind without such layers.
     """
     kind = model.spec.kind
+    if model.public is not None and trained != OUTPUT:
+        return _upper_layers(model, trained, lora, seed)
+    if trained in (HEAD, BIAS, LORA):
+        expected, given = "a CTC model with layers of a public encoder", "a model without"
+        raise ConfigError(f"trained={trained}", expected, given, f"set trained={OUTPUT}")
     if trained == LAST_BLOCK:
         if kind != "ctc" or not hasattr(model.encoder, "blocks"):
             expected = "a CTC model with a TDNN or a Conformer"
@@ -323,3 +382,19 @@ def trainable_layers(model: AcousticModel, trained: str) -> TrainableLayers:
         known = f"a model of kind {', '.join(_LAYERS)}"
         raise ConfigError("heads", known, kind, "train whole teachers")
     return _LAYERS[kind](model)  # type: ignore[return-value]
+
+
+def _upper_layers(
+    model: AcousticModel, trained: str, lora: LoraConfig | None, seed: int
+) -> TrainableLayers:
+    if (
+        model.spec.kind != "ctc"
+        or model.spec.encoder.kind == "blstm"
+        or model.output_frames(7) != 7
+    ):
+        expected = "a CTC model with a TDNN or a Conformer that keeps all frames"
+        given = f"{model.spec.kind} with {model.spec.encoder.kind}"
+        raise ConfigError(f"trained={trained}", expected, given, f"set trained={OUTPUT}")
+    if trained == LORA and lora is not None:
+        add_adapters(model, lora, seed)
+    return CtcUpperLayers(model, trained)

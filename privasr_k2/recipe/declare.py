@@ -11,7 +11,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,11 +21,12 @@ from privasr_k2.constraints import Count, Matches, Positive
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import layers
 from privasr_k2.recipe.corpus import Corpus
-from privasr_k2.recipe.options import Words, option, path_option
+from privasr_k2.recipe.options import Words, option, other_values, path_option
 from privasr_k2.recipe.systems import Fact, System
 
 Presets = Literal["tiny", "demo", "small", "paper"]
 TokenType = Annotated[str, Matches(r"phone|char|bpe_[1-9][0-9]*", "phone, char or bpe_N")]
+EncoderPart = Literal["head", "bias", "lora", "last_block", "all"]
 Flag = str | Path | Iterable[str] | None
 
 
@@ -65,7 +66,8 @@ class DataOptions:
         "k2", "decoder of the first pass; kaldi: kaldi-decoder"
     )
     feature: str = option("fbank", "fbank, mfcc, sphinx, given or auto")
-    encoder_model: Path | None = path_option("public encoder, frozen: its outputs are the features")
+    encoder_model: Path | None = path_option("public encoder: its outputs are the features")
+    encoder_trained: EncoderPart = option("head", "what is trained of it, besides the head")
     speed_perturb: bool = option(False, "three speeds of every training utterance")
     lm_text: Path | None = path_option("text of the n-gram LM in place of the corpus's own")
     arpa: Path | None = path_option("a trained ARPA LM in place of the n-gram LM")
@@ -206,6 +208,15 @@ class Recipe:
         self.records.append(words)
         outputs = (value for name, value in flags.items() if name.startswith("out_") and value)
         return next((_words(value)[0] for value in outputs), "")
+
+    def training(self, part: EncoderPart) -> Recipe:
+        """This recipe with another ``--encoder-trained``, and the same stages and systems."""
+        return replace(self, data=other_values(self.data, encoder_trained=part))
+
+    def sort_stages(self) -> None:
+        """Put the stages so far in the order of their numbers; those declared twice are one."""
+        different = list(dict.fromkeys(map(tuple, self.records)))
+        self.records[:] = map(list, sorted(different, key=lambda words: int(words[0])))
 
     def config(self, *names: str) -> list[str]:
         """The YAML layers of these sections that exist, the later ones winning."""

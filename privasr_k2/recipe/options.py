@@ -24,16 +24,26 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import click
 
-from privasr_k2.constraints import Choices, Count, Delta, Finite, Matches, Positive, Share, broken
+from privasr_k2.constraints import (
+    Choices,
+    Count,
+    Delta,
+    Finite,
+    Matches,
+    Natural,
+    Positive,
+    Share,
+    broken,
+)
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines
 
 T = TypeVar("T")
 #: Recipes take the types of their options from here, too.
 __all__ = [
-    "Choices", "Count", "Counts", "Delta", "Finite", "Matches", "Parsed", "Paths", "Positive",
-    "Positives", "Share", "Tracked", "Words", "build", "check", "from_conf", "option", "parse",
-    "path_option",
+    "Choices", "Count", "Counts", "Delta", "Finite", "Matches", "Natural", "Parsed", "Paths",
+    "Positive", "Positives", "Share", "Tracked", "Words", "build", "check", "from_conf", "option",
+    "other_values", "parse", "path_option",
 ]  # fmt: skip
 
 Counts = tuple[Count, ...]
@@ -160,6 +170,13 @@ class Tracked:
         if name in {f.name for f in dataclasses.fields(self._options)}:
             self._read.add(name)
         return value
+
+
+def other_values(options: T, **values: Any) -> T:
+    """Options with other values, which are no option that somebody gave."""
+    if not isinstance(options, Tracked):
+        return dataclasses.replace(options, **values)  # type: ignore[type-var]
+    return Tracked(dataclasses.replace(options._options, **values), options._read)  # type: ignore[return-value]
 
 
 def _fields(cls: type) -> list[tuple[dataclasses.Field, Any]]:

@@ -26,6 +26,7 @@ READERS: Mapping[str, Reader] = {
     "run": federated.run,
     "rounds": federated.rounds,
     "weights": models.weights,
+    "folds": models.folds,
     "privacy": privacy.privacy,
     "labels": privacy.labels,
     "agreement": privacy.agreement,

@@ -122,7 +122,7 @@ _TITLES = {
         "percent: % of background; gold_recall: gold recall %; gold_precision: precision %; "
         "gold_word_recall: word recall %; residual: residual %; on_lists: on a public list %; "
         "on_own_list: on the list of its class %; in_names: in names of the background %; "
-        "correct: correct %"
+        "correct: correct %; fold_errors: held-out token errors %"
     ),
     ",.0f": (
         "errors: errors; insertions: ins; deletions: del; substitutions: sub; words: words; "
@@ -182,6 +182,7 @@ _TITLES = {
     "p": "advantage_p: p (Holm); less_control_p: less the control: p (Holm)",
     ".4f": (
         "member_distance: distance to members; other_distance: to others; dev_loss: dev loss; "
+        "fold_loss: held-out loss; "
         "nce: NCE; ece: ECE; ece_mass: ECE (equal mass); confidence_auc: AUC"
     ),
 }

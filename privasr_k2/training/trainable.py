@@ -21,8 +21,8 @@ from privasr_k2.constraints import Checked, Count, Positive
 from privasr_k2.errors import ConfigError
 from privasr_k2.randomness import derive_seed
 
-ALL, OUTPUT, LAST_BLOCK, BIAS, LORA = "all", "output", "last_block", "bias", "lora"
-PARTS = (ALL, OUTPUT, LAST_BLOCK, BIAS, LORA)
+ALL, OUTPUT, HEAD, LAST_BLOCK, BIAS, LORA = "all", "output", "head", "last_block", "bias", "lora"
+PARTS = (ALL, OUTPUT, HEAD, LAST_BLOCK, BIAS, LORA)
 
 _ADAPTER = "lora"
 _DOWN, _UP = f".{_ADAPTER}.down.weight", f".{_ADAPTER}.up.weight"
@@ -32,7 +32,7 @@ class HasParts(Protocol):
     """A model that knows the beginnings of the names of its parameters, by part."""
 
     def part_names(self, part: str) -> tuple[str, ...]:
-        """For :data:`OUTPUT` and :data:`LAST_BLOCK`; none: the model lacks that part."""
+        """Of :data:`OUTPUT`, :data:`HEAD` and :data:`LAST_BLOCK`; none: the model lacks it."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def names_of_part(model: nn.Module, part: str) -> tuple[str, ...]:
     """
     names = [name for name, _ in model.named_parameters()]
     prefixes: tuple[str, ...] = (part,)
-    if part in (OUTPUT, LAST_BLOCK) and hasattr(model, "part_names"):
+    if part in (OUTPUT, HEAD, LAST_BLOCK) and hasattr(model, "part_names"):
         prefixes = model.part_names(part)  # type: ignore[operator]
     is_own = {
         ALL: lambda name: True,

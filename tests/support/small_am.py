@@ -16,6 +16,11 @@ from privasr_k2.am.encoders.common import EncoderSettings
 from privasr_k2.am.encoders.conformer import ConformerConfig
 from privasr_k2.am.encoders.tdnn import TdnnConfig
 from privasr_k2.am.kinds import new_model
+from privasr_k2.encoders.common import Origin
+from privasr_k2.encoders.families.whisper import Whisper, WhisperSizes
+from privasr_k2.encoders.upper import upper_of, upper_spec
+from privasr_k2.training.trainable import LoraConfig, add_adapters
+from tests.support.tiny_encoders import drawn
 
 KINDS = ("tdnn", "blstm", "conformer")
 
@@ -52,6 +57,18 @@ def tiny_model_with(model: CtcModel, **spec: Any) -> CtcModel:
     other = CtcModel(replace(model.spec, **spec))
     other.load_state_dict(model.state_dict())
     return other
+
+
+def upon_whisper(lora: LoraConfig) -> CtcModel:
+    """A TDNN on two blocks of a Whisper encoder with adapters, of 5 features."""
+    whisper = drawn(lambda: Whisper(WhisperSizes(80, 5, 2, 1, 8, 1500)))
+    whisper.family, whisper.origin = "whisper", Origin("tiny", "0" * 64, "MIT", "a test")
+    spec = tiny_model("tdnn", subsampling=1).spec
+    spec = replace(spec, public=upper_spec(whisper, 0), utterance_mean=False)
+    made = new_model(spec, seed=1).eval()
+    made.public.load_state_dict(upper_of(whisper, 0).state_dict())
+    add_adapters(made, lora, seed=1)
+    return made
 
 
 def features(*lengths: int, dim: int = 5, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

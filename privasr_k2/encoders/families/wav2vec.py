@@ -21,6 +21,7 @@ from privasr_k2.encoders.common import (
     Family,
     Kept,
     PublicEncoder,
+    UpperLayers,
     Weights,
     checked_audio,
     fill,
@@ -153,6 +154,7 @@ class Wav2vec(PublicEncoder):
 
     def __init__(self, sizes: Wav2vecSizes) -> None:
         super().__init__()
+        self.sizes = sizes
         self.name, self.dim, self.num_layers = "wav2vec", sizes.dim, sizes.layers
         channels = [1, *(channels for channels, _, _ in sizes.convolutions)]
         self.convs = nn.ModuleList(
@@ -200,14 +202,35 @@ class Wav2vec(PublicEncoder):
         places = self.places(x.transpose(1, 2))[:, :, : x.size(1)]  # an even kernel gives one more
         x = x + gelu(places).transpose(1, 2)
         x = x if self.stable else self.norm(x)
-        distances = None
-        if self.distances is not None:
-            distances = RelativePositions.scores(self.distances, x.size(1), self.longest_distance)
+        distances = _scores(self.distances, x.size(1), self.longest_distance)
         for number, block in enumerate(self.blocks[: kept.last]):
             kept.keep(number, x)
             x = block(x, valid, distances)
         kept.keep(kept.last, self.norm(x) if self.stable and kept.last == self.num_layers else x)
         return kept.given(lengths), lengths
+
+    def above(self, first: int) -> Wav2vecUpper:
+        return Wav2vecUpper(self, first)
+
+
+class Wav2vecUpper(UpperLayers):
+    """Blocks, with the norm behind the last of those with norms in front of their parts."""
+
+    def __init__(self, encoder: Wav2vec, first: int) -> None:
+        super().__init__(encoder.blocks[first:], encoder.norm if encoder.stable else None)
+        self.distances, self.longest_distance = encoder.distances, encoder.longest_distance
+
+    def through(self, x: Tensor, lengths: Tensor, blocks: Sequence[nn.Module]) -> Tensor:
+        valid = is_true(lengths, x.size(1))
+        distances = _scores(self.distances, x.size(1), self.longest_distance)
+        for block in blocks:
+            x = block(x, valid, distances)
+        return x
+
+
+def _scores(distances: nn.Embedding | None, frames: int, longest: int) -> Tensor | None:
+    """Scores by relative position, where a model has them."""
+    return None if distances is None else RelativePositions.scores(distances, frames, longest)
 
 
 _OUTER = {
@@ -328,4 +351,4 @@ def build(weights: Weights) -> Wav2vec:
     return encoder
 
 
-FAMILIES.add("wav2vec", Family(_recognizes, build))
+FAMILIES.add("wav2vec", Family(_recognizes, build, Wav2vecSizes, Wav2vec))

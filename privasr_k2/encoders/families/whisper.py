@@ -21,6 +21,7 @@ from privasr_k2.encoders.common import (
     Family,
     Kept,
     PublicEncoder,
+    UpperLayers,
     Weights,
     checked_audio,
     fill,
@@ -74,6 +75,7 @@ class Whisper(PublicEncoder):
 
     def __init__(self, sizes: WhisperSizes) -> None:
         super().__init__()
+        self.sizes = sizes
         self.name, self.dim, self.num_layers = "whisper", sizes.dim, sizes.layers
         self.bins, self.max_seconds = sizes.bins, sizes.positions * self.frame_shift
         self.conv1 = nn.Conv1d(sizes.bins, sizes.dim, kernel_size=3, padding=1)
@@ -115,6 +117,19 @@ class Whisper(PublicEncoder):
             x = block(x, valid)
         kept.keep(kept.last, self.norm(x) if kept.last == self.num_layers else x)
         return kept.given(lengths), lengths
+
+    def above(self, first: int) -> WhisperUpper:
+        return WhisperUpper(self.blocks[first:], self.norm)
+
+
+class WhisperUpper(UpperLayers):
+    """Whisper's blocks and the norm behind the last."""
+
+    def through(self, x: Tensor, lengths: Tensor, blocks: Sequence[nn.Module]) -> Tensor:
+        valid = is_true(lengths, x.size(1))
+        for block in blocks:
+            x = block(x, valid)
+        return x
 
 
 def _halved(lengths: Tensor) -> Tensor:
@@ -278,4 +293,6 @@ def build(weights: Weights) -> Whisper:
     return encoder
 
 
-FAMILIES.add("whisper", Family(lambda weights: _reader(weights) is not None, build))
+FAMILIES.add(
+    "whisper", Family(lambda weights: _reader(weights) is not None, build, WhisperSizes, Whisper)
+)

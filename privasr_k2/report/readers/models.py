@@ -139,3 +139,24 @@ def _marginals(content: Mapping[str, Any]) -> Iterator[Measure]:
             yield Measure(metric, float(content[metric]))
     yield Measure("criterion", str(content["criterion"]))
     yield Measure("at_edge", "lambda" if content.get("at_end") else "no")
+
+
+def folds(path: str, context: Context) -> Reading:
+    """``FOLDER``: acoustic models of a cross-validation, each with its scores on the held-out fold.
+
+    The part of a measure is the fold, or the mean of all.
+    """
+    found = [read_json(file) for file in Path(path).glob("*/dev.json")]
+    scores = {f"fold {of['fold']}": of for of in sorted(found, key=lambda of: int(of["fold"]))}
+    measures = [
+        Measure(metric, factor * float(of_fold[key]), part=fold)
+        for fold, of_fold in scores.items()
+        for metric, key, factor in (
+            ("fold_errors", "token_errors", 100.0),
+            ("fold_loss", "loss", 1.0),
+        )
+    ]
+    for metric in ("fold_errors", "fold_loss"):
+        values = [float(measure.value) for measure in measures if measure.metric == metric]
+        measures.append(Measure(metric, sum(values) / len(values)))
+    return Reading(tuple(measures))

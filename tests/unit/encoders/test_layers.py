@@ -1,24 +1,32 @@
-"""The choice of a layer, and the learned mixture."""
+"""The learned mixture of layers."""
 
 from __future__ import annotations
 
 import torch
 
-from privasr_k2.encoders.layers import LayerMixture
+from privasr_k2.encoders.layers import LayerMixture, example_gradients
 
 
-def test_a_mixture_begins_with_the_mean_and_learns() -> None:
-    mixture, outputs = LayerMixture([0, 2, 5]), torch.randn(3, 2, 4, 6)
-    torch.testing.assert_close(mixture(outputs), outputs.mean(dim=0))
+def drawn() -> tuple[LayerMixture, torch.Tensor]:
+    mixture = LayerMixture(3)
     mixture.weights.data = torch.tensor([0.0, 1.0, -2.0])
+    return mixture, torch.randn(2, 3, 4, 6, generator=torch.Generator().manual_seed(1))
+
+
+def test_it_begins_with_the_mean_and_weighs_by_a_softmax() -> None:
+    mixture, outputs = drawn()
+    torch.testing.assert_close(LayerMixture(3)(outputs), outputs.mean(dim=1))
     shares = torch.tensor([1.0, torch.e, torch.e**-2])
-    expected = (outputs * (shares / shares.sum()).view(3, 1, 1, 1)).sum(dim=0)
+    expected = (outputs * (shares / shares.sum()).view(1, 3, 1, 1)).sum(dim=1)
     torch.testing.assert_close(mixture(outputs), expected)
-    mixture(outputs).square().sum().backward()
-    assert mixture.weights.grad.abs().min() > 0
 
 
-def test_one_layer_is_that_layer_and_learns_nothing() -> None:
-    mixture, outputs = LayerMixture([3]), torch.randn(1, 2, 4, 6)
-    assert torch.equal(mixture(outputs), outputs[0])
-    assert not [p for p in mixture.parameters() if p.requires_grad]
+def test_gradients_of_examples_are_those_of_a_loop() -> None:
+    mixture, outputs = drawn()
+    backprops = torch.randn(2, 4, 6, generator=torch.Generator().manual_seed(2))
+    found = example_gradients(mixture, [outputs], backprops)[mixture.weights]
+    for row in range(2):
+        mixture.zero_grad()
+        mixture(outputs[row : row + 1]).backward(backprops[row : row + 1])
+        torch.testing.assert_close(found[row], mixture.weights.grad)
+    assert found.abs().min() > 0

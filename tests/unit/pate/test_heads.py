@@ -26,11 +26,12 @@ from privasr_k2.pate.heads_training import (
 )
 from privasr_k2.pate.loading import open_models
 from privasr_k2.pate.trainable_layers import trainable_layers
+from privasr_k2.training.trainable import LoraConfig
 from privasr_k2.training.weights import load_tensors
 from tests.support.conf import section
 from tests.support.end_to_end import model as end_to_end_model
 from tests.support.end_to_end import spec as end_to_end_spec
-from tests.support.small_am import features, tiny_model
+from tests.support.small_am import features, tiny_model, upon_whisper
 from tests.support.small_pate import heads_corpus
 
 # Kind of model, what heads have of their own, encoder.
@@ -41,14 +42,19 @@ KINDS = [
     ("rnnt", "output", "tdnn"),
     ("ctc_attention", "output", "tdnn"),
     ("las", "output", "pyramid"),
+    *(("ctc", part, "whisper") for part in ("output", "head", "bias", "lora", "last_block")),
 ]
+LORA = LoraConfig(rank=2, scale=1.0, layers=["query", "value"])
 LENGTHS = dict(steps=6, batch=3, warmup_steps=2, heads_at_once=2, max_duration=60.0)
 RATES = dict(lr=0.02, final_lr_share=0.1, decay_to_public=0.0, clip_norm=3.5)
-CONFIG = HeadConfig(trained="output", seed=3, **LENGTHS, **RATES)
+CONFIG = HeadConfig(trained="output", lora=LORA, seed=3, **LENGTHS, **RATES)
 
 
 def public(kind: str, encoder: str) -> Any:
-    made = tiny_model(encoder).eval() if kind == "ctc" else end_to_end_model(kind, encoder)
+    if encoder == "whisper":
+        made = upon_whisper(LORA)
+    else:
+        made = tiny_model(encoder).eval() if kind == "ctc" else end_to_end_model(kind, encoder)
     if kind == "ctc":
         made.output.weight.data.mul_(6.0)
     return made

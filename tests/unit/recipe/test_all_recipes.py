@@ -44,6 +44,8 @@ def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declarati
     without_names = ("librispeech", "timit", "speechocean762")
     if recipe in ("classlm", "compose") and corpus in without_names:
         words += ["--public-names", str(tmp_path)]
+    if recipe == "encoder":
+        words += ["--encoder-model", str(tmp_path), "--folds", "2"]
     return declare(corpus, recipe, words, ROOT, tmp_path)
 
 
