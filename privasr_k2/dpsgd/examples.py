@@ -50,6 +50,15 @@ class ExampleGradients(GradSampleModule):
         """As ``model``."""
         return self._module(*inputs)
 
+    def capture_activations_hook(
+        self, module: nn.Module, forward_input: list[Tensor], forward_output: Tensor
+    ) -> None:
+        """Opacus's hook after a layer's forward; a linear layer's bias needs no inputs."""
+        super().capture_activations_hook(module, forward_input, forward_output)
+        kept = getattr(module, "activations", None)
+        if kept and type(module) is nn.Linear and not module.weight.requires_grad:
+            kept[-1] = [forward_input[0].new_empty(0)]
+
     def capture_backprops_hook(
         self, module: nn.Module, _: object, forward_output: Sequence[Tensor], **options: Any
     ) -> None:
@@ -58,14 +67,13 @@ class ExampleGradients(GradSampleModule):
             super().capture_backprops_hook(module, _, forward_output, **options)
             return
         [activation], backprop = module.activations.pop(), forward_output[0].detach()
-        call = tuple(part.reshape(len(part), -1, part.size(-1)) for part in (activation, backprop))
-        self._waiting.setdefault(module, []).append(call)
+        self._waiting.setdefault(module, []).append((activation, backprop))
         if module.activations:
             return
-        calls = self._waiting.pop(module)
-        activations, backprops = (torch.cat(part, dim=1) for part in zip(*calls))
+        activations, outputs = zip(*self._waiting.pop(module))
+        backprops = _joined(outputs)
         if module.weight.requires_grad:
-            module.weight.grad_sample = torch.bmm(backprops.transpose(1, 2), activations)
+            module.weight.grad_sample = torch.bmm(backprops.transpose(1, 2), _joined(activations))
         if module.bias is not None and module.bias.requires_grad:
             module.bias.grad_sample = backprops.sum(dim=1)
         for parameter in module.parameters():
@@ -94,6 +102,11 @@ class ExampleGradients(GradSampleModule):
         """Forget all gradients."""
         for parameter in self._module.parameters():
             parameter.grad = parameter.grad_sample = None
+
+
+def _joined(calls: Sequence[Tensor]) -> Tensor:
+    """(N, ..., D) of each call of a layer as (N, T, D) of all."""
+    return torch.cat([call.reshape(len(call), -1, call.size(-1)) for call in calls], dim=1)
 
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:

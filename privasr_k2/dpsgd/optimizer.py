@@ -4,12 +4,15 @@ Abadi et al. (2016), "Deep learning with differential privacy", algorithm 1, on 
 
     gradient = (sum over units of clip(g_unit) + N(0, (z C)^2)) / (rate * units)
 
-Opacus itself sums in float32, and draws its noise from a predictable generator.
+clip(g) clips g whole to C, or each of its L layers to C / sqrt(L): see
+:mod:`privasr_k2.training.unit_sum`. Opacus itself sums in float32, and draws its noise from a
+predictable generator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 import torch
 from opacus.optimizers import DPOptimizer
@@ -17,7 +20,7 @@ from torch import Tensor, nn
 
 from privasr_k2.privacy.noise import GaussianNoise
 from privasr_k2.randomness import NoiseStream
-from privasr_k2.training.unit_sum import UnitSum
+from privasr_k2.training.unit_sum import LayerSum
 
 
 class UnitOptimizer(DPOptimizer):
@@ -28,7 +31,9 @@ class UnitOptimizer(DPOptimizer):
 
     Args:
         optimizer: updates the weights by the noisy gradient.
-        clip: the largest L2 norm of a unit's gradient; None = no limit, without noise only.
+        clip: C, the largest L2 norm of a unit's gradient; None = no limit, without noise only.
+        layers: for each layer that is clipped by itself, how many parameters it has; None: the
+            gradient is clipped whole.
         noise_multiplier: standard deviation of the noise by the clip; 0 = none.
         expected: mean number of units in a batch, the divisor of the noisy sum.
 
@@ -36,6 +41,7 @@ class UnitOptimizer(DPOptimizer):
         owners: for :meth:`step`, the unit (from 0) of each row in the part.
         ends: for :meth:`step`, whether the units of the part are complete with it.
         stream: the noise of this batch, where there is noise.
+        layers: the values of each layer's parameters; a single one where it is clipped whole.
         gradient: (P,) float32, noisy, of the last update.
         count, left_out: units in the last sum, and units left out as not finite; private.
     """
@@ -49,6 +55,7 @@ class UnitOptimizer(DPOptimizer):
         clip: float | None,
         noise_multiplier: float,
         expected: float,
+        layers: Sequence[int] | None = None,
     ) -> None:
         super().__init__(
             optimizer,
@@ -64,11 +71,13 @@ class UnitOptimizer(DPOptimizer):
         self.stream: NoiseStream | None = None
         self.count = self.left_out = 0
         self._clip, self._open = clip, list[Tensor]()
-        self._size = sum(parameter.numel() for parameter in self.params)
+        sizes = iter([parameter.numel() for parameter in self.params])
+        numbers = [len(self.params)] if layers is None else layers
+        self.layers = [[*islice(sizes, number)] for number in numbers]
         self._total = self._new_sum()
 
-    def _new_sum(self) -> UnitSum:
-        return UnitSum(self._size, self._clip, self.params[0].device)
+    def _new_sum(self) -> LayerSum:
+        return LayerSum(self.layers, self._clip, self.params[0].device)
 
     def clip_and_accumulate(self) -> None:
         """Add the rows of the part to the sum, unit by unit."""

@@ -29,6 +29,8 @@ from privasr_k2.training.trainable import LoraConfig
 
 RELATION = Relation.ADD_OR_REMOVE_ONE  # the only one that Poisson sampling has a bound for
 UNITS = ("utterance", "speaker")
+#: What of a unit's gradient is clipped together, and how a ledger says it.
+CLIPPED = {"whole": "clipped whole", "layer": "clipped layer by layer"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class DpSgdConfig(Checked):
     steps: Count
     rate: PositiveShare
     clip: Positive | None
+    clip_by: Annotated[str, one_of(*CLIPPED)]
     epsilon: Positive | None
     noise: Positive | None
     delta: Delta
@@ -74,6 +77,8 @@ class DpSgdConfig(Checked):
             raise ValueError("epsilon and noise: give one of them, or neither for no claim")
         if self.claims and self.clip is None:
             raise ValueError("clip must be a number where there is noise, got null")
+        if self.clip_by != "whole" and self.clip is None:
+            raise ValueError(f"clip must be a number where clip_by is {self.clip_by}, got null")
         if self.claims and not self.data:
             raise ValueError("data must name a corpus and its part where there is noise")
 
@@ -116,9 +121,10 @@ def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:
     if not config.claims:
         raise PrivacyError("epsilon and noise", "one of them", "neither", "a claim needs noise")
     shared = "float32 rounding that units computed together share"
+    clipped = CLIPPED[config.clip_by]
     return Spending(
         data=config.data,
-        released="an acoustic model, after every step of DP-SGD",
+        released=f"an acoustic model, after every step of DP-SGD, gradients {clipped}",
         unit=config.unit,
         units=units,
         relation=RELATION,

@@ -240,5 +240,7 @@ def _about(trainer: Trainer, units: int, release: str) -> dict[str, Any]:
         "sampling": config.sampling.describe(),
         "noise_multiplier": trainer.optimizer.noise_multiplier,
         "clip": config.clip,
+        "clip_by": config.clip_by,
+        "layers": len(trainer.optimizer.layers),
         "trained_parameters": sum(parameter.numel() for parameter in trainer.trained.values()),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,7 +34,7 @@ from privasr_k2.errors import PrivasrError
 from privasr_k2.privacy.streams import Secrets
 from privasr_k2.randomness import NoiseStream, derive_seed
 from privasr_k2.recipe.progress import report_progress
-from privasr_k2.training.trainable import choose_trained
+from privasr_k2.training.trainable import choose_trained, layer_of
 from privasr_k2.training.trainer import learning_rate
 
 log = logging.getLogger(__name__)
@@ -96,8 +96,13 @@ class Trainer:
         rate = {"lr": config.lr, "momentum": config.momentum}
         plain = make_optimizer(self.trained, kind=config.optimizer, **rate)
         expected = config.rate * max(1, len(data.units))
+        layers = Counter(map(layer_of, self.trained)) if config.clip_by == "layer" else None
         self.optimizer = UnitOptimizer(
-            plain, clip=config.clip, noise_multiplier=noise, expected=expected
+            plain,
+            clip=config.clip,
+            noise_multiplier=noise,
+            expected=expected,
+            layers=layers and [*layers.values()],
         )
         self._twin: nn.Module
         if config.isolate_units:

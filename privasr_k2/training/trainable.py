@@ -123,6 +123,22 @@ def names_of_part(model: nn.Module, part: str) -> tuple[str, ...]:
     return found
 
 
+def layer_of(name: str) -> str:
+    """The layer that a parameter belongs to: its module, for both matrices of an adapter one.
+
+    The parameters of a layer follow each other in a model's order.
+
+    >>> [layer_of(name) for name in ("query.weight", "query.bias", "query.lora.down.weight")]
+    ['query', 'query', 'query.lora']
+    >>> layer_of("query.lora.up.weight")
+    'query.lora'
+    """
+    for end in (_DOWN, _UP):
+        if name.endswith(end):
+            return f"{name.removesuffix(end)}.{_ADAPTER}"
+    return name.rpartition(".")[0]
+
+
 def _begins(name: str, prefix: str) -> bool:
     return name == prefix or name.startswith(f"{prefix}.")
 

@@ -8,6 +8,10 @@ step and may add sqrt(P) / 2 steps to a norm: it clips as much earlier. A vector
 is not finite adds nothing.
 
 Without a clip the step is 2^-32: sums are the same for any number of processes.
+
+:class:`LayerSum` clips each of L layers of a model by itself, to C / sqrt(L) [Pelikan et al. 2023,
+"Federated learning with differential privacy for end-to-end speech recognition", arXiv 2310.00098].
+Over all layers no unit moves the sum by more than C, as where it is clipped whole.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -61,12 +66,15 @@ class UnitSum:
         self._margin = (self.size + 16) * 2.0**-52 + math.sqrt(self.size) * 2.0**-32
         self._buffer = torch.empty(0, dtype=torch.float64, device=self.device)
 
-    def add(self, vectors: Sequence[Tensor], weight: float = 1.0) -> int:
+    def add(
+        self, vectors: Sequence[Tensor], weight: float = 1.0, norms: Tensor | None = None
+    ) -> int:
         """Add ``weight`` times the clipped vectors of K units.
 
         Args:
             vectors: (K, ...) of each parameter, P values a unit together.
             weight: of each unit: above 0; at most 1 under a claim.
+            norms: of :meth:`norms`, where they are known.
 
         Returns:
             how many were added: those without a value that is not finite.
@@ -77,8 +85,8 @@ class UnitSum:
         >>> total.values().numpy().round(6).tolist()
         [1.5, -1.0]
         """
-        rows = [vector.reshape(len(vector), -1) for vector in vectors]
-        norms = self._norms(rows)
+        rows = _rows(vectors)
+        norms = self.norms(rows) if norms is None else norms
         finite = torch.isfinite(norms)
         added = int(finite.sum())
         if added < len(norms):
@@ -105,8 +113,9 @@ class UnitSum:
         """The sum, (P,) float64, in place of :attr:`steps`: ask once, in the end."""
         return self.steps.mul_(self.step)
 
-    def _norms(self, rows: Sequence[Tensor]) -> Tensor:
-        """(K,) float64."""
+    def norms(self, vectors: Sequence[Tensor]) -> Tensor:
+        """L2 norms of K units' vectors, (K,) float64; not finite where a value is not."""
+        rows = _rows(vectors)
         if self.clip is None:  # nothing is claimed: their own precision will do where it suffices
             parts = [torch.linalg.vector_norm(row, dim=1).double() for row in rows]
             norms = torch.linalg.vector_norm(torch.stack(parts), dim=0)
@@ -128,3 +137,66 @@ class UnitSum:
                 own = self._buffer[: part.numel()].view_as(part)
                 yield slice(start, start + part.size(1)), own.copy_(part)
                 start += part.size(1)
+
+
+class LayerSum:
+    """The sum of units' vectors of L layers, each clipped by itself; see the module.
+
+    A unit with a value that is not finite, in whatever layer, adds nothing to any. With one layer
+    it is a :class:`UnitSum`.
+
+    Args:
+        layers: for each layer the values of a unit's vectors in it.
+        clip: C, the largest L2 norm that a unit adds over all layers; None = no limit.
+        device: where the vectors come from.
+
+    >>> total = LayerSum([[1], [1, 2]], 2.0, torch.device("cpu"))
+    >>> total.add([torch.tensor([[9.0]]), torch.tensor([[0.5]]), torch.tensor([[0.0, 1.0]])])
+    >>> total.values().numpy().round(6).tolist()
+    [1.414214, 0.5, 0.0, 1.0]
+    """
+
+    def __init__(
+        self, layers: Sequence[Sequence[int]], clip: float | None, device: torch.device
+    ) -> None:
+        own = clip if clip is None or len(layers) == 1 else layer_clip(clip, len(layers))
+        self._sums = [UnitSum(sum(sizes), own, device) for sizes in layers]
+        self._vectors = [len(sizes) for sizes in layers]
+
+    @property
+    def count(self) -> int:
+        """Units that were added; private."""
+        return self._sums[0].count
+
+    @property
+    def left_out(self) -> int:
+        """Units with a value that is not finite; private."""
+        return self._sums[0].left_out
+
+    def add(self, vectors: Sequence[Tensor]) -> None:
+        """Add the clipped vectors (K, ...) of K units, those of the first layer first."""
+        given = iter(vectors)
+        layers = [[*islice(given, number)] for number in self._vectors]
+        norms = [own.norms(layer) for own, layer in zip(self._sums, layers)]
+        finite = torch.stack(norms).isfinite().all(dim=0)
+        for own, layer, lengths in zip(self._sums, layers, norms):
+            own.add(layer, norms=torch.where(finite, lengths, torch.nan))
+
+    def values(self) -> Tensor:
+        """The sum, (P,) float64: ask once, in the end."""
+        values = [own.values() for own in self._sums]
+        return values[0] if len(values) == 1 else torch.cat(values)
+
+
+def layer_clip(clip: float, layers: int) -> float:
+    """C / sqrt(L), rounded down: L squares of it are at most C^2, exactly.
+
+    >>> layer_clip(1.0, 4) <= 0.5
+    True
+    """
+    return clip / math.sqrt(layers) * (1 - 2.0**-50)
+
+
+def _rows(vectors: Sequence[Tensor]) -> list[Tensor]:
+    """(K, ...) as (K, D)."""
+    return [vector.reshape(len(vector), -1) for vector in vectors]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,10 +11,12 @@ from torch import Tensor, nn
 
 from privasr_k2.am.grad_samplers import register, with_replaceable_layers
 from privasr_k2.am.kinds import KINDS
-from privasr_k2.data.batches import Batch
+from privasr_k2.data.batches import Batch, pad_batch
 from privasr_k2.dpsgd.examples import ExampleGradients
 from privasr_k2.dpsgd.lstm import ExampleLstm
+from privasr_k2.training.trainable import Adapter
 from tests.support.end_to_end import ENCODERS, END_TO_END, model, renamed
+from tests.support.private_speech import made_data, trainer
 from tests.support.small_am import features, tiny_model
 
 ARCHITECTURES = [
@@ -68,6 +71,44 @@ def test_our_lstm_has_the_gradients_of_opacus(kind: str) -> None:
     assert sum("weight_hh" in name for name in theirs) > 1
     for name, gradient in ours.items():
         torch.testing.assert_close(gradient, theirs[name], atol=1e-5, rtol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("trained", ["all", "lora,bias"])
+@pytest.mark.parametrize("changes", ["isolate_units=true", "isolate_units=false max_duration=0.7"])
+def test_a_step_by_layer_is_a_loop_over_units_and_layers(
+    trained: str, changes: str, tmp_path: Path
+) -> None:
+    data = made_data(tmp_path)[0]
+    setting = [f"trained=[{trained}]", "lora.layers=[out]", "clip=0.3", "clip_by=layer"]
+    made = trainer(data, *setting, *changes.split(), encoder="conformer")
+    for name in made.trained:
+        if name.endswith("lora.up.weight"):  # as after some steps
+            nn.init.normal_(made.trained[name], std=0.1)
+    slow = copy.deepcopy(made.model)
+    layers = [
+        [parameter for parameter in own if parameter.requires_grad]
+        for module in slow.modules()
+        for own in [[*module.parameters(recurse=isinstance(module, Adapter))]]
+        if not any(module in (a.down, a.up) for a in slow.modules() if isinstance(a, Adapter))
+    ]
+    layers = [layer for layer in layers if layer]
+    assert len(layers) > 10
+    largest, total, clipped = 0.3 / len(layers) ** 0.5, [], 0
+    for unit in data.units:
+        slow.zero_grad()
+        for name, weight in unit.weights("mean", 0, 1, 0).items():
+            batch = pad_batch([name], [data.speech.features(name)], [data.speech.targets[name]])
+            (losses(slow, batch, "ctc").sum() / batch.target_lengths[0] * weight).backward()
+        rows = []
+        for layer in layers:
+            own = torch.cat([parameter.grad.flatten() for parameter in layer])
+            clipped += float(own.norm()) > largest
+            rows.append(own * min(1.0, largest / max(1e-12, float(own.norm()))))
+        total.append(torch.cat(rows))
+    # Some layers of some units are within their clip, some beyond.
+    assert 0 < clipped < len(layers) * len(data.units)
+    found = made.step(0, data.units, None).gradient * made.optimizer.expected_batch_size
+    torch.testing.assert_close(found, torch.stack(total).sum(dim=0), atol=1e-5, rtol=1e-4)
 
 
 def test_the_lstm_passes_numerical_differentiation() -> None:

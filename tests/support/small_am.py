@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import EncoderConfig
@@ -16,8 +17,8 @@ from privasr_k2.am.encoders.common import EncoderSettings
 from privasr_k2.am.encoders.conformer import ConformerConfig
 from privasr_k2.am.encoders.tdnn import TdnnConfig
 from privasr_k2.am.kinds import new_model
-from privasr_k2.encoders.common import Origin
-from privasr_k2.encoders.families.whisper import Whisper, WhisperSizes
+from privasr_k2.encoders.common import Origin, is_true
+from privasr_k2.encoders.families.whisper import Whisper, WhisperBlock, WhisperSizes
 from privasr_k2.encoders.upper import upper_of, upper_spec
 from privasr_k2.training.trainable import LoraConfig, add_adapters
 from tests.support.tiny_encoders import drawn
@@ -69,6 +70,31 @@ def upon_whisper(lora: LoraConfig) -> CtcModel:
     made.public.load_state_dict(upper_of(whisper, 0).state_dict())
     add_adapters(made, lora, seed=1)
     return made
+
+
+class WhisperBlocks(nn.Module):
+    """Blocks of Whisper as an encoder: (N, F, T) of F channels to (N, F, T)."""
+
+    def __init__(self, dim: int, blocks: int, heads: int, feedforward: int) -> None:
+        super().__init__()
+        made = (WhisperBlock(dim, heads, feedforward) for _ in range(blocks))
+        self.blocks, self.norm, self.out_dim = nn.ModuleList(made), nn.LayerNorm(dim), dim
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x, valid = x.transpose(1, 2), is_true(lengths, x.size(2))
+        for block in self.blocks:
+            x = block(x, valid)
+        return (self.norm(x) * valid.unsqueeze(2)).transpose(1, 2), lengths
+
+
+def whisper_model() -> CtcModel:
+    """A CTC model of 8 features and 4 tokens upon two blocks of Whisper."""
+    model = tiny_model("tdnn")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        model.encoder = WhisperBlocks(8, blocks=2, heads=2, feedforward=16)
+    model.feature_dim, model.mean, model.deviation = 8, torch.zeros(8), torch.ones(8)
+    return model
 
 
 def features(*lengths: int, dim: int = 5, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

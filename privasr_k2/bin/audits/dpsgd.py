@@ -36,7 +36,7 @@ def audit(args: argparse.Namespace) -> None:
     from privasr_k2.privacy.accounting import account
     from privasr_k2.privacy.audit.canaries import audit_canaries
     from privasr_k2.privacy.streams import Drawn
-    from privasr_k2.training.canaries import CanaryGradients
+    from privasr_k2.training.canaries import CanaryGradients, layers_for
     from privasr_k2.training.distributed import choose_device
 
     @dataclasses.dataclass(frozen=True)
@@ -61,18 +61,18 @@ def audit(args: argparse.Namespace) -> None:
         return Trainer(copy.deepcopy(inputs.model).to(device), data, config, noise * share)
 
     def run(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
-        canaries = CanaryGradients(inside.tolist(), size, 2.0 * (config.clip or 0.0))
+        length = 2.0 * (config.clip or 0.0)
+        canaries = CanaryGradients(inside.tolist(), sum(layers), length, starts)
         units = sorted([*real, *(Unit(name, ()) for name in canaries)], key=lambda unit: unit.name)
         trainer = trainer_of(PrivateData(units, speech, canaries), share)
-        places, total = (
-            torch.from_numpy(coordinates).to(device),
-            torch.zeros(len(coordinates), device=device),
-        )
+        places = torch.from_numpy(coordinates).unsqueeze(1) + torch.tensor(starts)
+        total = torch.zeros(len(coordinates), device=device)
         for one in trainer.steps(Drawn("batches", None), 0):
-            total += one.gradient[places]
+            total += one.gradient[places.to(device)].sum(dim=1)
         return total.cpu().numpy()
 
-    size = sum(one.numel() for one in trainer_of(PrivateData([], speech), 1.0).trained.values())
+    layers = [*map(sum, trainer_of(PrivateData([], speech), 1.0).optimizer.layers)]
+    starts, size = layers_for(config.marks, layers)
     claimed = spending(config, len(inputs.data.units) + config.marks, noise)
     epsilon = account(claimed.event, claimed.relation, claimed.delta).value
     found = audit_canaries(

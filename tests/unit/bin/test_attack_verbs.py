@@ -277,15 +277,17 @@ def test_labels_without_a_claim_are_not_audited(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("speech", ["false", "true"])
-def test_audit_of_dpsgd(folder: Path, speech: str) -> None:
+@pytest.mark.parametrize(
+    ("speech", "clip_by"), [("false", "whole"), ("true", "whole"), ("false", "layer")]
+)
+def test_audit_of_dpsgd(folder: Path, speech: str, clip_by: str) -> None:
     steps = "2" if speech == "true" else "8"
     call(
         f"audit --in-private-feats {folder}/private --in-public-dev {folder}/public"
         f" --in-lang {folder}/lang --in-init {folder}/hybrid --out-audit {folder}/audit.json"
         f" --device cpu --config {section('dpsgd')} {section('audit_dpsgd')} --set"
         f" data=x/train noise=1.0 rate=0.5 steps={steps} marks=150 broken=30 speech={speech}"
-        " delta=1e-4"
+        f" delta=1e-4 clip_by={clip_by}"
     )
     found = read_json(folder / "audit.json")
     lower = found["epsilon_lower"]

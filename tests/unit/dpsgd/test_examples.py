@@ -14,7 +14,7 @@ from privasr_k2.dpsgd.lstm import with_example_lstms
 from privasr_k2.errors import PrivacyError
 from privasr_k2.training.trainable import LoraConfig, choose_trained
 from tests.support.private_speech import made_model
-from tests.support.small_am import tiny_model
+from tests.support.small_am import tiny_model, whisper_model
 
 
 class Mean(nn.Module):
@@ -103,14 +103,42 @@ def test_there_is_no_dropout_and_the_model_keeps_its_own() -> None:
     torch.testing.assert_close(model(*given), gradients(*given))
 
 
-@pytest.mark.parametrize("encoder", ["tdnn", "conformer", "blstm"])
-@pytest.mark.parametrize("part", ["output", "last_block", "bias", "lora", "all"])
+@pytest.mark.parametrize(("part", "kept"), [("lora", {"lora.down", "lora.up"}), ("bias", set())])
+def test_frozen_weights_keep_neither_inputs_nor_gradients(part: str, kept: set[str]) -> None:
+    model = whisper_model()
+    names = choose_trained(model, [part], LoraConfig(rank=2, scale=1.0, layers=["query", "value"]))
+    gradients, batch, seen = ExampleGradients(model), made_up(model, 1), set()
+
+    def watched(twin: nn.Module) -> Tensor:
+        sums = CtcTask().loss(twin, batch, torch.Generator()).sums
+        for name, module in twin.named_modules():
+            inputs = [one for call in getattr(module, "activations", ()) for one in call]
+            if type(module) is nn.Linear and any(one.numel() for one in inputs):
+                seen.add(".".join(name.split(".")[-2:]))
+        return sums
+
+    rows = gradients.gradients(watched)
+    assert seen == kept
+    size = sum(model.get_parameter(name).numel() for name in names)
+    assert sum(one.numel() for one in rows) == 3 * size
+    others = [one for one in model.parameters() if not one.requires_grad]
+    assert others and not any(hasattr(one, "grad_sample") and one.grad_sample for one in others)
+
+
+PARTS = ("output", "last_block", "bias", "lora", "lora bias", "all")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "part"),
+    [
+        *((encoder, part) for encoder in ("tdnn", "conformer", "whisper") for part in PARTS),
+        *(("blstm", part) for part in PARTS if part != "last_block"),
+    ],
+)
 def test_every_trainable_part_has_the_gradients_of_a_loop(encoder: str, part: str) -> None:
-    model = tiny_model(encoder)
-    if part == "last_block" and encoder == "blstm":
-        return
-    lora = LoraConfig(rank=2, scale=1.0, layers=["out", "output"])
-    names = choose_trained(model, [part], lora)
+    model = whisper_model() if encoder == "whisper" else tiny_model(encoder)
+    lora = LoraConfig(rank=2, scale=1.0, layers=["query", "value", "out", "output"])
+    names = choose_trained(model, part.split(), lora)
     for name in names:  # B of an adapter is zero, and with it the gradient of A
         torch.nn.init.normal_(model.get_parameter(name), std=0.1)
     batch = made_up(model, 1)

@@ -13,13 +13,17 @@ from privasr_k2.randomness import NoiseStream, noise_stream
 
 
 def made(
-    noise: float = 0.0, clip: float | None = 1.0, lr: float = 1.0
+    noise: float = 0.0,
+    clip: float | None = 1.0,
+    lr: float = 1.0,
+    layers: list[int] | None = None,
 ) -> tuple[nn.Linear, UnitOptimizer]:
     model = nn.Linear(2, 2)
     nn.init.zeros_(model.weight)
     nn.init.zeros_(model.bias)
     plain = make_optimizer(dict(model.named_parameters()), kind="sgd", lr=lr, momentum=0.0)
-    return model, UnitOptimizer(plain, clip=clip, noise_multiplier=noise, expected=4.0)
+    numbers = {"clip": clip, "noise_multiplier": noise, "expected": 4.0}
+    return model, UnitOptimizer(plain, layers=layers, **numbers)
 
 
 def take(
@@ -57,6 +61,39 @@ def test_units_are_clipped_whole_over_rows_and_parts() -> None:
     assert optimizer.count == 3
     finish(optimizer)  # nothing is left over for the next batch
     assert not optimizer.gradient.any() and optimizer.count == 0
+
+
+def test_units_are_clipped_by_layer_over_rows_and_parts() -> None:
+    model, optimizer = made(clip=2.0**0.5, layers=[1, 1])  # 1 for each
+    rows = [[3.0, 0, 0, 0, 0, 0], [0, 0.5, 0, 0, 0.7, 0], [0, 4.0, 0, 0, 0, 3.0]]
+    take(model, optimizer, rows, [0, 1, 0])
+    take(model, optimizer, [[0, 0, 0.6, 0, 0, 0]], [0], ends=False)  # a unit of two parts
+    take(model, optimizer, [[0, 0, 0, 0.6, 0, 8.0]], [0], ends=True)
+    optimizer.add_given(torch.tensor([0, 0, 0, 0, -9.0, 0]))
+    finish(optimizer)
+    expected = np.array([0.6, 1.3, 0.6, 0.6, -0.3, 2.0]) / 4
+    np.testing.assert_allclose(optimizer.gradient, expected, atol=1e-7)
+    assert optimizer.count == 4 and optimizer.layers == [[4], [2]]
+    finish(optimizer)
+    assert not optimizer.gradient.any() and optimizer.count == 0
+
+
+def test_by_layer_a_unit_that_is_not_finite_in_one_layer_is_left_out() -> None:
+    model, optimizer = made(layers=[1, 1])
+    take(model, optimizer, [[0.1, 0, 0, 0, 0, np.nan], [0.1, 0, 0, 0, 0, 0]], [0, 1])
+    optimizer.add_given(torch.tensor([np.inf, 0, 0, 0, 0.1, 0]))
+    finish(optimizer)
+    np.testing.assert_allclose(optimizer.gradient * 4, [0.1, 0, 0, 0, 0, 0], atol=1e-7)
+    assert (optimizer.count, optimizer.left_out) == (1, 2)
+
+
+def test_noise_by_layer_is_that_of_the_whole_clip() -> None:
+    drawn = []
+    for layers in (None, [1, 1]):
+        _, optimizer = made(noise=1.5, clip=2.0, layers=layers)
+        finish(optimizer, noise_stream(bytes(32), "a"))
+        drawn.append(optimizer.gradient)
+    assert torch.equal(*drawn) and drawn[0].all()
 
 
 def test_noise_is_that_of_the_stream_and_the_clip() -> None:

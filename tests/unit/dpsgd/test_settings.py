@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from privasr_k2.dpsgd.settings import RELATION, noise_multiplier, spending
@@ -41,6 +43,13 @@ def test_without_a_claim() -> None:
         spending(config(), 74, 0.0)
 
 
+def test_how_it_clips_stands_in_the_ledger_and_costs_the_same() -> None:
+    settings = [config("noise=1", f"clip_by={by}") for by in ("whole", "layer")]
+    whole, layer = (spending(setting, 74, 1.0) for setting in settings)
+    assert "clipped whole" in whole.released and "clipped layer by layer" in layer.released
+    assert replace(layer, released=whole.released) == whole
+
+
 def test_delta_must_be_below_one_of_the_units() -> None:
     with pytest.raises(PrivacyError, match="1/units"):
         spending(config("noise=1", "delta=0.1"), 12, 1.0)
@@ -62,6 +71,8 @@ def test_what_is_not_covered() -> None:
         (["noise=0"], "noise must be above 0"),
         (["noise=1", "clip=null"], "clip must be a number"),
         (["noise=1", "data=''"], "data must name"),
+        (["clip_by=layer", "clip=null"], "where clip_by is layer"),
+        (["clip_by=block"], "clip_by must be one of"),
         (["rate=0"], "rate must be above 0"),
         (["rate=1.1"], "at most 1"),
         (["clip=-1"], "clip must be above 0"),

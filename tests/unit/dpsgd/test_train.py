@@ -134,6 +134,17 @@ def test_a_release_of_an_earlier_version_is_not_made_again(
     assert all(torch.equal(kept[name], value) for name, value in made.items())
 
 
+def test_a_release_that_clips_otherwise_is_another(folders: Folders, tmp_path: Path) -> None:
+    setting = config("noise=0.5", "rate=0.6", "steps=2", "average_share=0", "clip_by=layer")
+    run(folders, tmp_path / "out", setting)
+    about = read_json(tmp_path / "out" / "dpsgd.json")
+    assert about["clip_by"] == "layer" and about["layers"] > 2
+    [entry] = read_json(tmp_path / "ledger.json")["entries"]
+    assert "layer by layer" in entry["spending"]["released"]
+    with pytest.raises(PrivacyError, match=entry["release"]):
+        run(folders, tmp_path / "out", dataclasses.replace(setting, clip_by="whole"))
+
+
 def test_a_killed_step_is_made_again_with_the_same_noise(folders: Folders, tmp_path: Path) -> None:
     setting = config("noise=0.5", "rate=0.6", "steps=3", "average_share=0")
     with watched_steps(lambda _, step: step.gradient) as seen:
@@ -169,7 +180,8 @@ def test_fingerprints_tell_what_changes_weights(folders: Folders) -> None:
         return fingerprint_of(read_inputs(feats, feats, load_lang(lang), init, setting), setting)
 
     assert of() == of("save_every=7") == of("memory_gb=0") != of("seed=2")
-    assert len({of(), of("clip=2"), of("unit=utterance"), of("init=scratch")}) == 4
+    others = ("clip=2", "clip_by=layer", "unit=utterance", "init=scratch")
+    assert len({of(), *map(of, others)}) == 5
     setting = config()
     inputs = read_inputs(feats, feats, load_lang(lang), init, setting)
     inputs.data.speech.features("train-0")[0, 0] += 1  # which is kept in memory

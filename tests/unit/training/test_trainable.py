@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from privasr_k2.errors import ConfigError
-from privasr_k2.training.trainable import LoraConfig, choose_trained, merged_adapters
+from privasr_k2.training.trainable import LoraConfig, choose_trained, layer_of, merged_adapters
 from tests.support.small_am import tiny_model
 
 LORA = LoraConfig(rank=2, scale=1.0, layers=["linear", "pointwise"])
@@ -52,6 +52,13 @@ def test_an_adapter_is_the_product_of_its_matrices() -> None:
     expected = net.linear.weight + net.linear.lora.up.weight @ net.linear.lora.down.weight
     torch.testing.assert_close(net.linear(x), x @ expected.T + net.linear.bias)
     assert net.pointwise.lora.down.weight.shape == (2, 4, 1) and not hasattr(net.wide, "lora")
+
+
+def test_the_matrices_of_an_adapter_are_one_layer_and_its_own() -> None:
+    found = dict(grown()[0].named_parameters())
+    layers = ["linear", "linear", "linear.lora", "linear.lora", "pointwise", "pointwise"]
+    layers += ["pointwise.lora", "pointwise.lora", "wide", "wide"]
+    assert [*map(layer_of, found)] == layers
 
 
 def test_only_what_is_chosen_changes() -> None:

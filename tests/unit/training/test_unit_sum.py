@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from privasr_k2.privacy.clipping import clip_rows, grid_step
 from privasr_k2.training import unit_sum
-from privasr_k2.training.unit_sum import UnitSum
+from privasr_k2.training.unit_sum import LayerSum, UnitSum, layer_clip
 
 CPU = torch.device("cpu")
 NUMBERS = st.floats(width=32, allow_nan=True, allow_infinity=True)
@@ -110,3 +110,64 @@ def test_bits_and_weights_are_counted():
         assert total.add([torch.tensor([[value]])], weight) == 1
     assert (total.count, total.weight, total.within) == (3, 2.5, 0.5)
     assert total.norm == pytest.approx(3.6)
+
+
+LAYERS = [[1], [2, 1], [3]]
+
+
+def layered(rows: torch.Tensor, clip: float | None) -> LayerSum:
+    """Layers of one, two and one parameters; all units at once."""
+    total = LayerSum(LAYERS, clip, CPU)
+    total.add(rows.split([size for sizes in LAYERS for size in sizes], dim=1))
+    return total
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.lists(NUMBERS, min_size=7, max_size=7), min_size=2, max_size=5),
+    st.floats(1e-6, 1e6),
+)
+def test_clipped_by_layer_one_unit_moves_the_sum_by_at_most_the_clip(rows, clip):
+    """Over all layers together, without rounding; within a layer by that layer's clip."""
+    made = torch.tensor(rows, dtype=torch.float32)
+    own = layer_clip(clip, 3)
+    assert 3 * Fraction(own) ** 2 <= Fraction(clip) ** 2 and own == pytest.approx(clip / 3**0.5)
+    moved = [
+        Fraction(whole) - Fraction(without)
+        for whole, without in zip(
+            layered(made, clip).values().tolist(), layered(made[:-1], clip).values().tolist()
+        )
+    ]
+    squares = [value**2 for value in moved]
+    assert sum(squares) <= Fraction(clip) ** 2
+    for part in (squares[:1], squares[1:4], squares[4:]):
+        assert sum(part) <= Fraction(own) ** 2
+
+
+def test_each_layer_is_clipped_by_itself():
+    rows = torch.randn(9, 7, generator=torch.Generator().manual_seed(4))
+    rows *= torch.logspace(-2, 1, 9).unsqueeze(1)
+    own, expected = 1.2 / 3**0.5, torch.zeros(7, dtype=torch.float64)
+    for row in rows.double():
+        for part in (slice(0, 1), slice(1, 4), slice(4, 7)):
+            expected[part] += row[part] * min(1.0, own / float(row[part].norm()))
+    torch.testing.assert_close(layered(rows, 1.2).values(), expected, rtol=0, atol=1e-7)
+    torch.testing.assert_close(layered(rows, None).values(), rows.double().sum(0))
+
+
+def test_one_layer_is_clipped_as_the_whole_is():
+    rows = torch.randn(9, 7, generator=torch.Generator().manual_seed(5))
+    total = LayerSum([[2, 5]], 0.7, CPU)
+    total.add([rows[:, :2], rows[:, 2:]])
+    assert torch.equal(total.values(), summed(rows, 0.7))
+
+
+@pytest.mark.parametrize("clip", [None, 2.0])
+@pytest.mark.parametrize("place", [0, 2, 6])
+def test_a_unit_that_is_not_finite_in_one_layer_adds_nothing_to_any(clip, place):
+    rows = torch.full((3, 7), 0.5)
+    rows[1, place] = math.nan
+    rows[2, place] = math.inf
+    total = layered(rows, clip)
+    assert (total.count, total.left_out) == (1, 2)
+    assert total.values().tolist() == [0.5] * 7

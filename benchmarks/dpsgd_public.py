@@ -1,0 +1,172 @@
+"""A step of DP-SGD on a public encoder's blocks: python benchmarks/dpsgd_public.py.
+
+The blocks of Whisper base (``--encoder-model DIR``) and a CTC head read noise of about 3 s at its
+true length; utterances of AN4 are about as long. Trained are adapters of queries and values
+(``lora``), ``bias``, ``last_block`` or ``all``. Plain: one batch, the gradient of the summed loss,
+its norm clipped, Adam. Private: every utterance a unit, clip, exact sum, cryptographic noise, Adam;
+``alone`` computes each unit by itself (``isolate_units=true``, the default), ``together`` the
+gradients of all examples of a batch. Each runs in a process of its own, after one step that does
+not count. Printed are the median of the processor time, and the memory that the training adds to
+model and data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.dpsgd_step import CONF, TOKENS, MadeSpeech, made_model
+from benchmarks.measuring import forget_peak, mebibytes
+from benchmarks.rows import Row, append_rows, flags
+from privasr_k2 import config
+from privasr_k2.am.encoders.common import Pointwise, valid_frames
+from privasr_k2.am.kinds import KINDS
+from privasr_k2.am.model import AcousticModel
+from privasr_k2.dpsgd.settings import DpSgdConfig
+from privasr_k2.dpsgd.trainer import PrivateData, Trainer
+from privasr_k2.dpsgd.units import Unit
+from privasr_k2.encoders.common import PublicEncoder, is_true
+from privasr_k2.encoders.loading import load_encoder
+from privasr_k2.privacy.streams import Drawn
+from privasr_k2.randomness import stream
+from privasr_k2.training.trainable import choose_trained
+
+PARTS = ("lora", "bias", "last_block", "all")
+WAYS = {"plain": [], "alone": ["isolate_units=true"], "together": ["isolate_units=false"]}
+
+
+class BlockInputs(MadeSpeech):
+    """What the first block reads of noise, and 12 tokens a second."""
+
+    def __init__(self, encoder: PublicEncoder, number: int, milliseconds: int) -> None:
+        super().__init__(number, milliseconds // 10)
+        drawn = stream(1, "audio")
+        for name, frames in {name: self.frames(name) for name in self.targets}.items():
+            audio = torch.from_numpy(0.1 * drawn.normal(size=(1, 160 * frames))).float()
+            inputs, lengths = encoder.features(audio, torch.tensor([audio.size(1)]))
+            with torch.no_grad():
+                self._features[name] = encoder(inputs, lengths, layers=[0])[0][0, 0]
+
+
+class Blocks(nn.Module):
+    """A public encoder's blocks and last norm: (N, D, T) -> (N, D, T)."""
+
+    def __init__(self, encoder: PublicEncoder) -> None:
+        super().__init__()
+        self.blocks, self.norm = encoder.blocks, encoder.norm
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        valid, x = is_true(lengths, x.size(2)), x.transpose(1, 2)
+        for block in self.blocks:
+            x = block(x, valid)
+        x = self.norm(x).transpose(1, 2)
+        return x * valid_frames(x, lengths), lengths
+
+
+def model_of(encoder: PublicEncoder) -> AcousticModel:
+    """A CTC head upon the blocks; nothing in front of them."""
+    model = made_model("ctc", "tdnn", ["utterance_mean=false"])
+    model.encoder, model.output = Blocks(encoder), Pointwise(encoder.dim, TOKENS)
+    model.feature_dim = encoder.dim
+    model.mean, model.deviation = torch.zeros(encoder.dim), torch.ones(encoder.dim)
+    return model
+
+
+def plain_step(
+    model: AcousticModel, speech: MadeSpeech, numbers: DpSgdConfig
+) -> Callable[[], object]:
+    """One step without privacy."""
+    names = choose_trained(model, numbers.trained, numbers.lora, numbers.seed)
+    trained = [model.get_parameter(name) for name in names]
+    batch = speech.batch(list(speech.targets))
+    task, optimizer = KINDS[model.spec.kind].task(), torch.optim.Adam(trained, lr=1e-4)
+    model.train()
+
+    def run() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        (task.loss(model, batch, torch.Generator()).sums / batch.target_lengths).sum().backward()
+        nn.utils.clip_grad_norm_(trained, 5.0)
+        optimizer.step()
+
+    return run
+
+
+def private_step(
+    model: AcousticModel, speech: MadeSpeech, numbers: DpSgdConfig
+) -> Callable[[], object]:
+    """One step with it."""
+    units = [Unit(name, ((name,),)) for name in speech.targets]
+    trainer = Trainer(model, PrivateData(units, speech), numbers, 1.0)  # type: ignore[arg-type]
+    secrets = Drawn("batches", 1)
+    return lambda: trainer.step(0, units, secrets.noise(0, "gradient"))
+
+
+def measure(args: argparse.Namespace) -> None:
+    """One way in this process: seconds of the median step, MiB at the peak, parameters."""
+    torch.set_num_threads(args.threads)
+    encoder = load_encoder(args.encoder_model)
+    speech = BlockInputs(encoder, args.utterances, args.milliseconds)
+    model = model_of(encoder)
+    changes = ["noise=1.0", "data=made/train", f"trained=[{args.part}]", *WAYS[args.way]]
+    changes += [f"lora.rank={args.rank}", "lora.layers=[query,value]", *args.set]
+    numbers = config.load(DpSgdConfig, [CONF / "pate.yaml#dpsgd"], changes)
+    before = forget_peak()
+    run = (plain_step if args.way == "plain" else private_step)(model, speech, numbers)
+    run()
+    seconds = []
+    for _ in range(args.repeats):
+        # The time that this process computes, so that others on the machine do not count.
+        start = time.process_time()
+        run()
+        seconds.append(time.process_time() - start)
+    trained = sum(one.numel() for one in model.parameters() if one.requires_grad)
+    found = {"seconds": statistics.median(seconds), "peak": mebibytes() - before}
+    print(json.dumps({**found, "model": before, "trained": trained}))
+
+
+def main() -> None:
+    """Measure and print."""
+    numbers = {"utterances": 8, "milliseconds": 3000, "repeats": 5, "rank": 8, "threads": 1}
+    parser = flags(__doc__, **numbers)
+    parser.add_argument("--encoder-model", type=Path, required=True, help="of Whisper base")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--set", nargs="*", default=[], metavar="K=V", help="of section dpsgd")
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.way:
+        measure(args)
+        return
+    length = f"{args.utterances} utterances of about {args.milliseconds / 1000:.1f} s"
+    print(f"{args.encoder_model.name}, {length}, {args.threads} threads")
+    shared = [word for name in numbers for word in (f"--{name}", str(getattr(args, name)))]
+    shared += ["--encoder-model", str(args.encoder_model), "--set", *args.set]
+    for part in args.parts:
+        found = {}
+        for way in WAYS:
+            command = [sys.executable, __file__, "--way", way, "--part", part, *shared]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            found[way] = json.loads(done.stdout.splitlines()[-1])
+        plain = found["plain"]
+        times = [f"{w} {row['seconds']:.2f} s, {row['peak']:.0f} MiB" for w, row in found.items()]
+        print(f"{part}, {plain['trained']:,} parameters: {'; '.join(times)}", flush=True)
+        rows = []
+        for way in ("alone", "together"):
+            what = f"DP-SGD step, {args.encoder_model.name}, {part}, {length}, {way}"
+            for name, unit in (("seconds", "processor s"), ("peak", "MiB")):
+                figures = found[way][name], plain[name]
+                rows.append(Row(what, *figures, unit, "a plain step of the same part", "less"))
+        append_rows(args.out_rows, rows)
+
+
+if __name__ == "__main__":
+    main()
