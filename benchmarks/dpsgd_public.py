@@ -135,7 +135,7 @@ def measure(args: argparse.Namespace) -> None:
 
 def main() -> None:
     """Measure and print."""
-    numbers = {"utterances": 8, "milliseconds": 3000, "repeats": 5, "rank": 8, "threads": 1}
+    numbers = {"utterances": 4, "milliseconds": 3000, "repeats": 5, "rank": 8, "threads": 1}
     parser = flags(__doc__, **numbers)
     parser.add_argument("--encoder-model", type=Path, required=True, help="of Whisper base")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)

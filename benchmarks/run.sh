@@ -17,7 +17,7 @@ stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 names='scoring stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp first_pass class_graph am_train
-  teacher_heads teacher_votes dpsgd_step federated_round federated_peers'
+  teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_peers'
 only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini peers=$root/.venv-peers/bin/python limit=''
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -81,6 +81,11 @@ settings_of() {
     dpsgd_step)
       sizes='--kinds ctc --utterances 2 --frames 100 --repeats 1'
       arguments=(--opacus-lstm true) ;;
+    dpsgd_public)
+      sizes='--parts lora --utterances 2 --milliseconds 1000 --repeats 1'
+      inputs=("${PRIVASR_ENCODERS:-no folder PRIVASR_ENCODERS}/base")
+      arguments=(--encoder-model "${inputs[0]}")
+      maker='privasr encoder get base --out FOLDER/base makes it, for PRIVASR_ENCODERS=FOLDER' ;;
     federated_round) sizes='--words 500 --dim 64 --layers 1 --clients 5 --repeats 1' ;;
     federated_peers)
       sizes='--words 300 --dim 32 --layers 1 --clients 6'
