@@ -75,8 +75,7 @@ def main() -> None:
         raise ConfigError("--in-public-dev-text", "text to choose a round by", "none", way_out)
     config.sampling_for(len(clients))
     # All that can be wrong with the inputs is found before anything is spent.
-    begin_with = {"init": config.init, "trained": config.trained, "seed": config.seed}
-    prepare(clients, load_initial(args.in_public_init, **begin_with)[1], config.confidences)
+    prepare(clients, load_initial(args.in_public_init, config)[1], config.confidences)
     spent = people = None
     if config.claims:
         spent = spending(config, len(clients), clients[0].unit)
