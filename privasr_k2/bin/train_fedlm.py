@@ -15,9 +15,10 @@ who stands behind it. With sampling=ordered, clients take part in a
 fixed order, and privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches
 N --strategy square_root plans such a training.
 
---out-dir gets the files of train_lm, and federated.json. A training that was killed is continued.
-torchrun starts several processes; their number does not change the result. finetune_lm trains on
-the server.
+trained and lora choose the part of the model that clients train and send; clip and noise are of
+that part alone. --out-dir gets the files of train_lm, and federated.json. A training that was
+killed is continued. torchrun starts several processes; their number does not change the result.
+finetune_lm trains on the server.
 """
 
 from __future__ import annotations
