@@ -119,9 +119,12 @@ def test_every_verb_trains_the_part(folder: Path) -> None:
     config = ["--config", FEDLM, section("fedlm_tune"), "--set", *SMALL, "trained=[lora]"]
     call("tune_fedlm", *dev, *rates, *config, "client_lrs=[0.5]", "server_lrs=[0.01]")
     audit = ["--out-audit", folder / "audit.json", "--config", FEDLM, section("fedlm_audit")]
-    few = ["canaries=2", "candidates=20", "top=2", "marks=40", "client_fraction=0.2"]
-    call("audit", *given, *audit, "--set", *SMALL, *PRIVATE, *few, "trained=[lora]")
-    assert read_json(folder / "audit.json")["marks"]["epsilon_lower"]["noise_free"] > 0
+    few = ["canaries=2", "candidates=20", "top=2", "client_fraction=0.2", "trained=[lora]"]
+    call("audit", *given, *audit, "--set", *SMALL, *PRIVATE, *few, "marks=40")
+    assert set(read_json(folder / "audit.json")) == {"without_privacy", "with_privacy", "marks"}
+    # A mark is a coordinate of the part: of A (8, 8) and B (22, 8) there are 240.
+    with refused("240"):
+        call("audit", *given, *audit, "--set", *SMALL, *PRIVATE, *few, "marks=241")
 
 
 def test_clients_in_a_fixed_order_are_one_mechanism(
