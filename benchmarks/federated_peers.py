@@ -51,7 +51,7 @@ def flat(model: torch.nn.Module) -> torch.Tensor:
 def by_ours(model: torch.nn.Module, cohort: list[ClientData], args: argparse.Namespace) -> Found:
     """What recipe fedlm does, without a claim."""
     ours = copy.deepcopy(model)
-    trainer = LocalTrainer(ours, list(ours.parameters()), LOCAL, seed=1)
+    trainer = LocalTrainer(ours, LOCAL, seed=1)
     total = sum(client.num_words for client in cohort)
     weights, first, seconds = trainer.vector.clone(), None, []
     for _ in range(args.rounds + 1):

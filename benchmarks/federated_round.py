@@ -132,7 +132,7 @@ def main() -> None:
     batches = sum(len(local_batches(client, LOCAL, 1, 0)) for client in cohort)
     with join("cpu") as process:
         ours = copy.deepcopy(model)
-        trainer = LocalTrainer(ours, list(ours.parameters()), LOCAL, seed=1)
+        trainer = LocalTrainer(ours, LOCAL, seed=1)
         weights = trainer.vector.clone()
         times: dict[str, list[float]] = {"ours": [], "plain": []}
         begun = forget_peak()

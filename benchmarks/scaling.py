@@ -176,7 +176,7 @@ def a_round(clients: int) -> Callable[[], object]:
     """A round of federated training: the LSTM on characters in the size for two cores."""
     torch.set_num_threads(1)
     model = federated_round.made_model(10_000, 256, 1)
-    trainer = LocalTrainer(model, list(model.parameters()), federated_round.LOCAL, seed=1)
+    trainer = LocalTrainer(model, federated_round.LOCAL, seed=1)
     cohort = federated_round.made_clients(clients, model.num_words, 8.0)
     given, alone = argparse.Namespace(positions=2048), Process(0, 1, torch.device("cpu"))
     return partial(federated_round.our_round, trainer, trainer.vector.clone(), cohort, given, alone)

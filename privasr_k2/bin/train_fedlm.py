@@ -15,9 +15,10 @@ who stands behind it. With sampling=ordered, clients take part in a
 fixed order, and privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches
 N --strategy square_root plans such a training.
 
---out-dir gets the files of train_lm, and federated.json. A training that was killed is continued.
-torchrun starts several processes; their number does not change the result. finetune_lm trains on
-the server.
+trained and lora choose the part of the model that clients train and send; clip and noise are of
+that part alone. --out-dir gets the files of train_lm, and federated.json. A training that was
+killed is continued. torchrun starts several processes; their number does not change the result.
+finetune_lm trains on the server.
 """
 
 from __future__ import annotations
@@ -75,8 +76,7 @@ def main() -> None:
         raise ConfigError("--in-public-dev-text", "text to choose a round by", "none", way_out)
     config.sampling_for(len(clients))
     # All that can be wrong with the inputs is found before anything is spent.
-    begin_with = {"init": config.init, "trained": config.trained, "seed": config.seed}
-    prepare(clients, load_initial(args.in_public_init, **begin_with)[1], config.confidences)
+    prepare(clients, load_initial(args.in_public_init, config)[1], config.confidences)
     spent = people = None
     if config.claims:
         spent = spending(config, len(clients), clients[0].unit)

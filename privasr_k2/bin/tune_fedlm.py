@@ -31,25 +31,21 @@ def main() -> None:
     from privasr_k2.federated import fedlm_tuning
     from privasr_k2.federated.client import LocalTrainer
     from privasr_k2.federated.clients import read_clients
-    from privasr_k2.federated.fedlm import chosen_parameters
     from privasr_k2.federated.settings import FedLmConfig
     from privasr_k2.federated.train import load_initial
     from privasr_k2.training.distributed import join
 
     torch.set_num_threads(args.num_jobs)
     config = cli.load(fedlm_tuning.TunedConfig, args)
-    begin_with = {"init": config.init, "trained": config.trained, "seed": config.seed}
     clients, dev = fedlm_tuning.divide(
         read_clients(args.in_clients), read_clients(args.in_scored), config.by, config.seed
     )
-    vocabulary = load_initial(args.in_init, **begin_with)[1]
+    vocabulary = load_initial(args.in_init, config)[1]
     with join(args.device) as process:
 
         def make_trainer(chosen: FedLmConfig) -> LocalTrainer:
-            model = load_initial(args.in_init, **begin_with)[0].to(process.device)
-            return LocalTrainer(
-                model, chosen_parameters(model, chosen.trained), chosen.client, chosen.seed
-            )
+            model = load_initial(args.in_init, chosen)[0].to(process.device)
+            return LocalTrainer(model, chosen.client, chosen.seed)
 
         tuned = fedlm_tuning.tune(make_trainer, clients, dev, vocabulary, config, process)
         if process.leads:

@@ -25,6 +25,7 @@ from privasr_k2.lm.neural.lstm import RecurrentLm
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.softmax import FullSoftmax
 from privasr_k2.randomness import stream
+from privasr_k2.training.trainable import adapter_of
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ class LocalTrainer:
     """Trains clients in one copy of the model.
 
     Args:
-        model: its parameters become views of :attr:`vector`; dropout is off.
-        trained: which of its parameters are trained.
+        model: those of its parameters that want gradients are trained, and become views of
+            :attr:`vector`; dropout is off.
         seed: of the order of sentences.
 
     Attributes:
@@ -109,13 +110,10 @@ class LocalTrainer:
         trained: the parameters, whose ``grad`` are views of it.
     """
 
-    def __init__(
-        self, model: NeuralLm, trained: Sequence[nn.Parameter], config: ClientConfig, seed: int
-    ):
+    def __init__(self, model: NeuralLm, config: ClientConfig, seed: int) -> None:
         self.model, self._config, self._seed = model.eval(), config, seed
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._device = trained[0].device
-        for parameter in model.parameters():
-            parameter.requires_grad_(False)
         size = sum(parameter.numel() for parameter in trained)
         self.vector = torch.empty(size, device=self._device)
         self.gradient = torch.zeros(size, device=self._device)
@@ -124,11 +122,10 @@ class LocalTrainer:
             own = slice(start, start + parameter.numel())
             self.vector[own] = parameter.detach().reshape(-1)
             parameter.data = self.vector[own].view(parameter.shape)
-            parameter.requires_grad_(True)
             parameter.grad = self.gradient[own].view(parameter.shape)
             start += parameter.numel()
         self._base = self.vector.clone()
-        self.trained = list(trained)
+        self.trained = trained
         self._segments = _Segments(model, self.trained) if isinstance(model, RecurrentLm) else None
 
     def load(self, weights: Tensor) -> None:
@@ -230,19 +227,24 @@ def _store(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
 
 
 class _Segments:
-    """Gradients of an LSTM LM: words and softmax client by client, LSTM layers for all."""
+    """Gradients of an LSTM LM: words and softmax client by client, LSTM layers for all.
+
+    What lies before everything trained is not gone back through.
+    """
 
     def __init__(self, model: RecurrentLm, trained: Sequence[nn.Parameter]) -> None:
-        self._model, self._lstm = model, model.recurrent.lstm
+        self._model, self._lstm, self._trained = model, model.recurrent.lstm, set(trained)
         of_lstm, of_output = set(self._lstm.parameters()), {*model.output.parameters()}
-        self._layers = any(parameter in of_lstm for parameter in trained)
+        numbers = range(self._lstm.num_layers)
+        layers = [{*lstm_gradients.parameters(self._lstm, number)} for number in numbers]
+        #: The first layer with something trained; their number where there is none.
+        self._lowest = next((n for n in numbers if layers[n] & self._trained), len(layers))
         # Words are read by the vectors of the softmax, and no copy of them.
         embedding, vectors = getattr(model, "embedding", self), getattr(model, "vectors", None)
         self._tied = embedding is None and vectors is None
-        self._all = self._tied or any(parameter not in of_output for parameter in trained)
-        identity = isinstance(model.project, nn.Identity)
-        self._direct = isinstance(model.output, FullSoftmax) and identity
-        written = (of_lstm if self._layers else set()) | (of_output if self._direct else set())
+        plain = isinstance(model.output, FullSoftmax) and adapter_of(model.output.linear) is None
+        self._direct = plain and isinstance(model.project, nn.Identity)
+        written = of_lstm | (of_output if self._direct else set())
         self._added = [parameter for parameter in trained if parameter not in written]
         behind = of_output | {*model.project.parameters()}
         self._behind = [parameter for parameter in trained if parameter in behind]
@@ -253,7 +255,7 @@ class _Segments:
 
     def descend(self, batch: LocalBatch, lr: float) -> None:
         """A step of SGD. A gradient that is one product is subtracted at once."""
-        kept = set(self._model.output.parameters()) if self._tied else set()
+        kept = {*self._model.output.parameters()} & self._trained if self._tied else set()
 
         def take_off(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
             if parameter in kept:  # words will add their part
@@ -273,49 +275,63 @@ class _Segments:
         packing = lstm_gradients.pack(np.concatenate([batch.lengths for batch in batches]))
         packing = packing.to(device)
         rows = [packing.places[end - len(b.inputs) : end] for end, b in zip(ends.tolist(), batches)]
-        with torch.set_grad_enabled(self._all):
+        with torch.enable_grad():
             vectors = [self._model.embed(batch.inputs) for batch in batches]
+        reads, num_layers = vectors[0].requires_grad, self._lstm.num_layers
+        lowest = 0 if reads else self._lowest
         inputs = vectors[0].new_empty(len(packing.places), vectors[0].size(-1))
         for own, part in zip(rows, vectors):
             inputs[own] = part.detach()
         layers = lstm_gradients.forward(self._lstm, inputs, packing)
+
+        def write(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
+            if parameter in self._trained:
+                product(parameter, left, right)
+
         losses = [
-            self._loss(layers[-1].hidden[own], batch, product) for own, batch in zip(rows, batches)
+            self._loss(layers[-1].hidden[own], batch, write, back=lowest < num_layers)
+            for own, batch in zip(rows, batches)
         ]
-        if self._all:
+        if lowest < num_layers:
             d_hidden = torch.empty_like(layers[-1].hidden)
             for own, (d_own, _) in zip(rows, losses):
                 d_hidden[own] = d_own
-            d_gates = lstm_gradients.backward(self._lstm, layers, d_hidden, packing)
+            d_gates = lstm_gradients.backward(self._lstm, layers, d_hidden, packing, lowest)
+        if reads:
             d_inputs = lstm_gradients.input_gradient(self._lstm, d_gates)
         for own, part, (_, finish) in zip(rows, vectors, losses):
             for parameter in self._added:
                 parameter.grad.zero_()  # type: ignore[union-attr]
             finish()
-            if self._all:
+            if reads:
                 part.backward(d_inputs[own])
-            if self._layers:
+            if self._lowest < num_layers:
                 only = None if len(batches) == 1 else own
-                lstm_gradients.weight_gradients(self._lstm, layers, d_gates, packing, only, product)
+                lstm_gradients.weight_gradients(self._lstm, layers, d_gates, packing, only, write)
             yield
 
     def _loss(
-        self, hidden: Tensor, batch: LocalBatch, product: Product
-    ) -> tuple[Tensor, Callable[[], None]]:
-        """The gradient of a client's loss for ``hidden`` (M, D), and what adds the parameters'."""
+        self, hidden: Tensor, batch: LocalBatch, product: Product, *, back: bool
+    ) -> tuple[Tensor | None, Callable[[], None]]:
+        """The gradient of a client's loss for ``hidden`` (M, D), and what adds the parameters'.
+
+        None in place of the gradient unless it is to go ``back``.
+        """
         if not self._direct:
-            leaf = hidden.detach().requires_grad_(True)
+            leaf = hidden.detach().requires_grad_(back)
             projected = self._model.project(leaf)
             log_probs = self._model.output.target_log_probs(projected, batch.targets)
-            loss = -(batch.shares * log_probs).sum()
-            (d_hidden,) = torch.autograd.grad(loss, leaf, retain_graph=True)
-            return d_hidden, lambda: torch.autograd.backward(loss, inputs=self._behind)
+            loss, behind = -(batch.shares * log_probs).sum(), self._behind
+            d_leaf = None
+            if back:
+                (d_leaf,) = torch.autograd.grad(loss, leaf, retain_graph=bool(behind))
+            return d_leaf, lambda: torch.autograd.backward(loss, inputs=behind) if behind else None
         linear = self._model.output.linear
         with torch.no_grad():
             d_scores = functional.linear(hidden, linear.weight, linear.bias).softmax(dim=1)
             d_scores[torch.arange(len(d_scores), device=d_scores.device), batch.targets] -= 1
             d_scores *= batch.shares.unsqueeze(1)
-            d_hidden = d_scores @ linear.weight
+            d_hidden = d_scores @ linear.weight if back else None
 
         def finish() -> None:
             with torch.no_grad():

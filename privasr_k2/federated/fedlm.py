@@ -27,7 +27,6 @@ from privasr_k2.federated.processes import from_leader, indices_from_leader, sum
 from privasr_k2.federated.round_files import RoundFiles, Stand
 from privasr_k2.federated.settings import FedLmConfig
 from privasr_k2.federated.weighting import ClientData
-from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.privacy.correlated import RoundNoise
 from privasr_k2.privacy.streams import Secrets
 from privasr_k2.recipe.progress import report_progress
@@ -76,11 +75,6 @@ class Federation:
     trainer: LocalTrainer
     replaced: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
     fail: Callable[[int, str], str | None] = lambda number, name: None
-
-
-def chosen_parameters(model: NeuralLm, trained: str) -> list[torch.nn.Parameter]:
-    """All parameters, or those of the softmax."""
-    return [*(model.output if trained == "output" else model).parameters()]
 
 
 def rounds(

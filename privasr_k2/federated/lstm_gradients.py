@@ -84,7 +84,7 @@ def forward(lstm: nn.LSTM, inputs: Tensor, packing: Packing) -> list[Layer]:
 
 
 def _forward(lstm: nn.LSTM, number: int, inputs: Tensor, packing: Packing) -> Layer:
-    weight_ih, weight_hh, bias_ih, bias_hh = _parameters(lstm, number)
+    weight_ih, weight_hh, bias_ih, bias_hh = parameters(lstm, number)
     dim, recurrent = weight_hh.size(1), weight_hh.t()
     gates = torch.addmm(bias_ih + bias_hh, inputs, weight_ih.t())
     hidden, cells = gates.new_zeros(len(gates) + 1, dim), gates.new_zeros(len(gates) + 1, dim)
@@ -106,25 +106,31 @@ def _forward(lstm: nn.LSTM, number: int, inputs: Tensor, packing: Packing) -> La
 
 
 def backward(
-    lstm: nn.LSTM, layers: Sequence[Layer], d_hidden: Tensor, packing: Packing
+    lstm: nn.LSTM, layers: Sequence[Layer], d_hidden: Tensor, packing: Packing, lowest: int = 0
 ) -> list[Tensor]:
     """The gradients (M, 4 D) of each layer's gates before activation, from the output's (M, D).
 
-    The gradient of layer l's inputs is ``result[l] @ weight_ih``.
+    The gradient of a layer's inputs is that of its gates times ``weight_ih``.
+
+    Args:
+        lowest: the first layer that is gone back to.
+
+    Returns:
+        those of layer ``lowest`` and the layers above it.
     """
     gradients: list[Tensor] = []
     with torch.no_grad():
-        for number in reversed(range(lstm.num_layers)):
+        for number in reversed(range(lowest, lstm.num_layers)):
             gradients.append(_backward(lstm, number, layers[number], d_hidden, packing))
-            if number:
-                d_hidden = gradients[-1] @ _parameters(lstm, number)[0]
+            if number > lowest:
+                d_hidden = gradients[-1] @ parameters(lstm, number)[0]
     return gradients[::-1]
 
 
 def _backward(
     lstm: nn.LSTM, number: int, layer: Layer, d_hidden: Tensor, packing: Packing
 ) -> Tensor:
-    recurrent = _parameters(lstm, number)[1]
+    recurrent = parameters(lstm, number)[1]
     dim = recurrent.size(1)
     enter, keep, new, leave = layer.gates.chunk(4, dim=1)
     bent = layer.cells[:-1].tanh()
@@ -155,7 +161,7 @@ def _backward(
 def input_gradient(lstm: nn.LSTM, d_gates: Sequence[Tensor]) -> Tensor:
     """The gradient (M, E) of the first layer's inputs."""
     with torch.no_grad():
-        return d_gates[0] @ _parameters(lstm, 0)[0]
+        return d_gates[0] @ parameters(lstm, 0)[0]
 
 
 def weight_gradients(
@@ -169,21 +175,23 @@ def weight_gradients(
     """Add the gradients of the weights at the packed positions ``rows`` (R,); None = all.
 
     Args:
+        d_gates: of the last layers, as :func:`backward` gives them.
         product: gets each parameter, ``left`` and ``right``: its gradient is ``left.T @ right``, of
             a bias the sum over the rows of ``left``.
     """
     with torch.no_grad():
-        for number, (layer, own) in enumerate(zip(layers, d_gates)):
+        lowest = lstm.num_layers - len(d_gates)
+        for number, own in enumerate(d_gates, start=lowest):
+            layer = layers[number]
             inputs, earlier = layer.inputs, packing.before
             if rows is not None:
                 own, inputs, earlier = own[rows], inputs[rows], earlier[rows]
             states = layer.states[earlier]
-            for parameter, right in zip(
-                _parameters(lstm, number), (inputs, states, states, states)
-            ):
+            for parameter, right in zip(parameters(lstm, number), (inputs, states, states, states)):
                 product(parameter, own, right)
 
 
-def _parameters(lstm: nn.LSTM, number: int) -> list[nn.Parameter]:
+def parameters(lstm: nn.LSTM, number: int) -> list[nn.Parameter]:
+    """A layer's weights of its inputs and of its states, and their biases."""
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     return [getattr(lstm, f"{name}_l{number}") for name in names]

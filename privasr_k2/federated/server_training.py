@@ -17,12 +17,11 @@ import numpy as np
 import torch
 
 from privasr_k2 import config as configuration
-from privasr_k2.constraints import Checked, Count, Positive, one_of
+from privasr_k2.constraints import Count, Positive, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
 from privasr_k2.federated.clients import ClientText
-from privasr_k2.federated.fedlm import chosen_parameters
-from privasr_k2.federated.settings import SELECTED
+from privasr_k2.federated.settings import SELECTED, InitConfig
 from privasr_k2.federated.train import Sentences, load_initial
 from privasr_k2.federated.weighting import ClientData, Weighting, prepare
 from privasr_k2.lm.neural.files import save_lm
@@ -36,17 +35,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class FinetuneConfig(Checked):
+class FinetuneConfig(InitConfig):
     """Training on the server; see ``conf/fedlm.yaml#finetune_lm``."""
 
-    init: Annotated[str, one_of("pretrained", "scratch")]
-    trained: Annotated[str, one_of("all", "output")]
     epochs: Count
     select_epoch: Annotated[str, one_of(*SELECTED)]
     batch_size: Count
     lr: Positive
     confidences: Weighting
-    seed: int
 
 
 def pooled(clients: Sequence[ClientData]) -> ClientData:
@@ -90,15 +86,14 @@ def finetune(
         dev: scored after every epoch; needed with ``select_epoch=best``.
 
     Raises:
+        ConfigError: as :func:`privasr_k2.federated.train.load_initial`.
         DataError: an utterance without the confidences in use, no text, or no model.
     """
-    model, vocabulary, spec = load_initial(
-        init, init=config.init, trained=config.trained, seed=config.seed
-    )
+    model, vocabulary, spec = load_initial(init, config)
     data = pooled(prepare(clients, vocabulary, config.confidences))
     model = model.to(device)
     plain = ClientConfig(epochs=1, batch_size=config.batch_size, lr=config.lr, max_seconds=0)
-    trainer = LocalTrainer(model, chosen_parameters(model, config.trained), plain, config.seed)
+    trainer = LocalTrainer(model, plain, config.seed)
     configuration.save(config, folder / "config.yaml")
     least, kept = math.inf, None
     for epoch in epochs(trainer, data, config):

@@ -29,6 +29,7 @@ from privasr_k2.privacy.sampling import Sampling
 from privasr_k2.privacy.spending import DECODED_TOGETHER, Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 from privasr_k2.recipe import renames
+from privasr_k2.training.trainable import ALL, LoraConfig
 
 #: Which round's, or epoch's, model is kept: the one that reads dev best, or the last.
 SELECTED = ("best", "last")
@@ -102,15 +103,31 @@ class PrivacyConfig(Checked):
 
 
 @dataclass(frozen=True)
-class FedLmConfig(Checked):
+class InitConfig(Checked):
+    """The weights that a training begins with, and which of them it changes.
+
+    ``conf/fedlm.yaml#fedlm`` explains the values.
+    """
+
+    init: Annotated[str, one_of("pretrained", "scratch")]
+    trained: list[str]
+    lora: LoraConfig
+    seed: int
+
+    @property
+    def is_part(self) -> bool:
+        """Whether some weights keep their values."""
+        return bool(self.trained) and ALL not in self.trained
+
+
+@dataclass(frozen=True)
+class FedLmConfig(InitConfig):
     """Federated training; see ``conf/fedlm.yaml#fedlm``."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {"save_every": "a continued training is the same"}
     REMOVED: ClassVar[Mapping[str, str]] = renames.REMOVED["train_fedlm"]
 
     data: str
-    init: Annotated[str, one_of("pretrained", "scratch")]
-    trained: Annotated[str, one_of("all", "output")]
     rounds: Count
     sampling: Annotated[str, one_of(*SCHEMES)]
     cohort: Count
@@ -125,7 +142,6 @@ class FedLmConfig(Checked):
     select_round: Annotated[str, one_of(*SELECTED)]
     eval_every: Natural
     save_every: Count
-    seed: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -205,9 +221,10 @@ def spending(config: FedLmConfig, clients: int, unit: str) -> Spending:
         event = correlated_event(config.privacy.noise, strategy, sampling.turns(config.rounds))
         how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
     shared = () if config.privacy.isolate_clients else (_SHARED_ROUNDING,)
+    part = f", of which clients train {' and '.join(config.trained)}" if config.is_part else ""
     return Spending(
         data=config.data,
-        released="the language model after every round of federated training",
+        released=f"the language model after every round of federated training{part}",
         unit=unit,
         units=clients,
         relation=relation,

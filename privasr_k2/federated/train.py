@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from privasr_k2 import config as configuration
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, table
-from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
+from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.processes import from_leader
 from privasr_k2.federated.round_files import RoundFiles
-from privasr_k2.federated.settings import FedLmConfig
+from privasr_k2.federated.settings import FedLmConfig, InitConfig
 from privasr_k2.federated.weighting import ClientData, prepare
 from privasr_k2.fileio import read_json, write_json
 from privasr_k2.lm.neural.files import SPEC, continue_lm, save_lm
@@ -32,10 +33,12 @@ from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.checkpoint_manager import TrainerState
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import training_fingerprint
+from privasr_k2.training.trainable import LAST_BLOCK, OUTPUT, choose_trained
 from privasr_k2.training.trainlog import TrainLog
 
 ABOUT = "federated.json"
 Sentences = Sequence[Sequence[str]]
+log = logging.getLogger(__name__)
 
 
 def neutral(config: FedLmConfig) -> FedLmConfig:
@@ -56,22 +59,26 @@ def paper_epsilon(noise: float, delta: float) -> Epsilon:
     return account(events.repeated(step, 1000), Relation.ADD_OR_REMOVE_ONE, delta)
 
 
-def load_initial(
-    folder: Path, *, init: str, trained: str, seed: int
-) -> tuple[NeuralLm, Vocabulary, Spec]:
-    """The model to begin with; a tied model is untied where only its softmax is trained.
+def load_initial(folder: Path, config: InitConfig) -> tuple[NeuralLm, Vocabulary, Spec]:
+    """The model to begin with; only what ``config.trained`` chooses wants gradients.
+
+    A tied model is untied where its softmax is trained and not everything is: what reads words
+    stays as it is. An adapter of tied vectors moves what is read and what is predicted alike.
 
     Raises:
+        ConfigError: as :func:`privasr_k2.training.trainable.choose_trained`.
         DataError: as :func:`privasr_k2.lm.neural.files.load_lm`.
     """
     if not (folder / SPEC).is_file():
         raise DataError(folder / SPEC, "a language model", "no such file", "train it with train_lm")
     spec: Spec = configuration.load(kind_of([folder / SPEC]).spec, [folder / SPEC])
-    if trained == "output" and spec.output.tied:
+    trains_output = any(part.split(".")[0] in (OUTPUT, LAST_BLOCK) for part in config.trained)
+    if spec.output.tied and trains_output and config.is_part:
         spec = dataclasses.replace(spec, output=dataclasses.replace(spec.output, tied=False))
     model, vocabulary, spec = continue_lm(folder, spec, read_vocabulary(folder / "words.txt").words)
-    if init == "scratch":
-        model = new_lm(spec, vocabulary, seed)
+    if config.init == "scratch":
+        model = new_lm(spec, vocabulary, config.seed)
+    choose_trained(model, config.trained, config.lora, config.seed)
     return model, vocabulary, spec
 
 
@@ -86,6 +93,9 @@ def train_fedlm(
 ) -> None:
     """Train; write the model and ``federated.json``, and logs and checkpoints beside them.
 
+    Adapters are drawn once, stay apart from the weights through all rounds, and are added to them
+    in the model that is written.
+
     What is released has no times: of its files all are that of the ledger's entry.
 
     Args:
@@ -95,16 +105,18 @@ def train_fedlm(
         release: of the leader, where a guarantee is claimed; finished at the end.
 
     Raises:
+        ConfigError: as :func:`load_initial`.
         DataError: an utterance without the confidences in use, or no model to begin with.
         PrivacyError: the release is finished and its files are gone, or impossible rates.
     """
-    model, vocabulary, spec = load_initial(
-        init, init=config.init, trained=config.trained, seed=config.seed
-    )
+    model, vocabulary, spec = load_initial(init, config)
     data = prepare(clients, vocabulary, config.confidences)
     model = model.to(process.device)
-    parameters = chosen_parameters(model, config.trained)
-    trainer = LocalTrainer(model, parameters, config.client, config.seed)
+    trainer = LocalTrainer(model, config.client, config.seed)
+    size, sent = sum(p.numel() for p in model.parameters()) / 1e6, len(trainer.vector)
+    bytes_sent = sent * trainer.vector.element_size()
+    shown = size, sent / 1e6, bytes_sent / 1e6
+    log.info("%.2f M parameters, %.2f M of them trained: a client sends %.2f MB a round", *shown)
     name = release.entry.release if release is not None else ""
     if not _is_done(folder, name, process):
         # A release has one configuration and one data set; a hash of them in a file would tell of
@@ -181,7 +193,9 @@ def _about(
         **figures,
         "rounds": config.rounds,
         "sampling": config.sampling_for(len(clients)).describe(),
+        "trained": config.trained,
         "trained_parameters": len(trainer.vector),
+        "update_bytes": len(trainer.vector) * trainer.vector.element_size(),
         "confidence_use": config.confidences.use,
     }
 

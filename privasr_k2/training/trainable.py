@@ -1,6 +1,7 @@
 """What of a model is trained: everything, parts of it, its biases, or low-rank adapters.
 
-The rest keeps its values bit for bit. Acoustic models, students, heads and DP-SGD choose by it.
+The rest keeps its values bit for bit. Acoustic models, students, heads, DP-SGD and federated
+clients choose by it.
 
 An adapter [Hu et al. 2021, "LoRA", eq. 3] adds B A x to a linear layer W x, with A (R, D_in) random
 and B (D_out, R) zero at first. It is a child of its layer and leaves the names of weights as they
@@ -177,6 +178,26 @@ def add_adapters(model: nn.Module, config: LoraConfig, seed: int) -> None:
 def _add(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
     added: Tensor = layer.lora(inputs[0])
     return output + added
+
+
+def adapter_of(layer: nn.Module) -> Adapter | None:
+    """The adapter of a layer; None where it has none."""
+    return getattr(layer, _ADAPTER, None)
+
+
+def weight_rows(layer: nn.Linear, rows: Tensor | slice) -> Tensor:
+    """Rows of a linear layer's W + B A, for models that read single rows of it.
+
+    Args:
+        rows: numbers (E,) int64, or a range of them.
+
+    Returns:
+        (E, D_in), with gradients; without an adapter the rows of W, bit for bit.
+    """
+    own, adapter = layer.weight[rows], adapter_of(layer)
+    if adapter is None:
+        return own
+    return own + adapter.up.weight[rows] @ adapter.down.weight  # type: ignore[index]
 
 
 def merged_adapters(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

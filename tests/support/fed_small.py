@@ -11,7 +11,6 @@ import numpy as np
 from privasr_k2 import config
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, Utterance
-from privasr_k2.federated.fedlm import chosen_parameters
 from privasr_k2.federated.settings import FedLmConfig
 from privasr_k2.lm.neural.files import save_lm
 from privasr_k2.lm.neural.kinds import new_lm
@@ -19,6 +18,7 @@ from privasr_k2.lm.neural.lstm import LstmConfig, LstmSpec
 from privasr_k2.lm.neural.softmax import OutputConfig
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from privasr_k2.randomness import stream
+from privasr_k2.training.trainable import choose_trained
 from tests.support.conf import section
 
 VOCABULARY = Vocabulary((*SYMBOLS, *(f"w{n}" for n in range(20))))
@@ -56,8 +56,8 @@ def settings(*overrides: str) -> FedLmConfig:
 def trainer(chosen: FedLmConfig, **client: Any) -> LocalTrainer:
     """With a new model, the same each time."""
     model = new_lm(SPEC, VOCABULARY, seed=1)
-    parameters, config = chosen_parameters(model, chosen.trained), replace(chosen.client, **client)
-    return LocalTrainer(model, parameters, config, chosen.seed)
+    choose_trained(model, chosen.trained, chosen.lora, chosen.seed)
+    return LocalTrainer(model, replace(chosen.client, **client), chosen.seed)
 
 
 def saved_model(folder: Path) -> Path:

@@ -24,7 +24,7 @@ def audit(args: argparse.Namespace) -> None:
     from privasr_k2.federated import fedlm_audit
     from privasr_k2.federated.client import LocalTrainer
     from privasr_k2.federated.clients import read_clients
-    from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
+    from privasr_k2.federated.fedlm import Federation, rounds
     from privasr_k2.federated.fedlm_tuning import read_rates
     from privasr_k2.federated.train import load_initial
     from privasr_k2.federated.weighting import prepare
@@ -54,11 +54,8 @@ def audit(args: argparse.Namespace) -> None:
     with join(args.device) as process:
 
         def make_trainer() -> LocalTrainer:
-            begin_with = {"init": config.init, "trained": config.trained, "seed": config.seed}
-            model = load_initial(args.in_init, **begin_with)[0].to(process.device)
-            return LocalTrainer(
-                model, chosen_parameters(model, config.trained), config.client, config.seed
-            )
+            model = load_initial(args.in_init, config)[0].to(process.device)
+            return LocalTrainer(model, config.client, config.seed)
 
         audits = {}
         for name, setting in {"without_privacy": bare, "with_privacy": config}.items():

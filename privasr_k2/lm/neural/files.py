@@ -15,6 +15,7 @@ from privasr_k2.fileio import write_text
 from privasr_k2.lm.neural.kinds import KINDS, Spec, kind_of
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.vocabulary import NO_WORDS, Vocabulary, read_vocabulary, vocabulary_text
+from privasr_k2.training.trainable import merged_adapters
 from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
 
 SPEC, WORDS, WEIGHTS = "model.yaml", "words.txt", "model.safetensors"
@@ -23,10 +24,10 @@ SPEC, WORDS, WEIGHTS = "model.yaml", "words.txt", "model.safetensors"
 def save_lm(
     folder: Path, spec: Spec, weights: Mapping[str, Tensor], vocabulary: Vocabulary
 ) -> None:
-    """Write the files that :func:`load_lm` reads; ``model.safetensors`` last."""
+    """Write the files that :func:`load_lm` reads, adapters merged; ``model.safetensors`` last."""
     write_text(folder / WORDS, vocabulary_text(vocabulary))
     configuration.save(spec, folder / SPEC)
-    save_tensors(folder / WEIGHTS, weights, {"words": vocabulary.digest})
+    save_tensors(folder / WEIGHTS, merged_adapters(weights), {"words": vocabulary.digest})
 
 
 def load_lm(folder: str | Path, device: torch.device | str = "cpu") -> tuple[NeuralLm, Vocabulary]:

@@ -90,6 +90,11 @@ class RecurrentLm(NeuralLm):
         hidden, state = self.recurrent.step(inputs, state)
         return self.project(hidden), state
 
+    def last_block(self) -> tuple[str, ...]:
+        end = f"_l{self.recurrent.layers - 1}"
+        own = (f"recurrent.{name}" for name, _ in self.recurrent.named_parameters())
+        return (*(name for name in own if name.endswith(end)), "project")
+
     def state_size(self, length: int) -> int:
         return 2 * self.recurrent.layers * self.recurrent.dim
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2.lm.neural.softmax import Output
+from privasr_k2.training.trainable import LAST_BLOCK, OUTPUT
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,15 @@ class NeuralLm(nn.Module, abc.ABC):
     @abc.abstractmethod
     def state_size(self, length: int) -> int:
         """Numbers in the state of a prefix of ``length`` words."""
+
+    def last_block(self) -> tuple[str, ...]:
+        """Beginnings of the names of parameters of the last layer and up to the softmax."""
+        return ()
+
+    def part_names(self, part: str) -> tuple[str, ...]:
+        """As :class:`privasr_k2.training.trainable.HasParts`; a last block has the softmax, too."""
+        block = self.last_block()
+        return {OUTPUT: (OUTPUT,), LAST_BLOCK: (*block, OUTPUT) if block else ()}.get(part, ())
 
     def step(self, words: Tensor, state: State) -> tuple[Tensor, State]:
         """Read one more word (N,) int64 after each prefix: hidden (N, D) and the new state."""

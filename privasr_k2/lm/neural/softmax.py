@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from privasr_k2.constraints import Checked, one_of
+from privasr_k2.training.trainable import adapter_of, weight_rows
 
 #: Scores of outputs that are held at once when nothing is learned: 64 MB.
 MAX_SCORES = 1 << 24
@@ -51,6 +52,8 @@ class FullSoftmax(nn.Module):
 
     def embed(self, words: Tensor) -> Tensor:
         """The rows of W for ``words`` (...): (..., D)."""
+        if adapter_of(self.linear) is not None:
+            return weight_rows(self.linear, words.flatten()).view(*words.shape, -1)
         return functional.embedding(words, self.linear.weight)
 
     def log_probs(self, hidden: Tensor) -> Tensor:
@@ -65,7 +68,7 @@ class FullSoftmax(nn.Module):
             words: (E,) int64.
             rows: (E,) int64; None = state e for word e.
         """
-        return _gathered(hidden, self.linear.weight, self.linear.bias, words, rows)
+        return _gathered(hidden, self.linear, words, rows)
 
 
 class AdaptiveSoftmax(nn.Module):
@@ -97,10 +100,11 @@ class AdaptiveSoftmax(nn.Module):
         clusters = torch.bucketize(flat, self.boundaries, right=True)
         embedded = self.head.weight.new_zeros(len(flat), self.head.in_features)
         where = (clusters == 0).nonzero().squeeze(1)
-        embedded = embedded.index_add(0, where, self.head.weight[flat[where]])
+        embedded = embedded.index_add(0, where, weight_rows(self.head, flat[where]))
         for number, (down, up) in enumerate(zip(self.down, self.up)):
             where = (clusters == number + 1).nonzero().squeeze(1)
-            vectors = up.weight[flat[where] - self.limits[number]] @ down.weight
+            rows = weight_rows(up, flat[where] - self.limits[number])
+            vectors = rows @ weight_rows(down, slice(None))
             embedded = embedded.index_add(0, where, vectors.to(embedded.dtype))
         return embedded.reshape(*words.shape, -1)
 
@@ -117,7 +121,7 @@ class AdaptiveSoftmax(nn.Module):
         """As in :class:`FullSoftmax`; a cluster is evaluated for the states that need it."""
         clusters = torch.bucketize(words, self.boundaries, right=True)
         symbols = torch.where(clusters == 0, words, self.shortlist + clusters - 1)
-        log_probs = _gathered(hidden, self.head.weight, None, symbols, rows)
+        log_probs = _gathered(hidden, self.head, symbols, rows)
         for number, (down, up) in enumerate(zip(self.down, self.up)):
             where = (clusters == number + 1).nonzero().squeeze(1)
             inside = words[where] - self.limits[number]
@@ -125,7 +129,7 @@ class AdaptiveSoftmax(nn.Module):
                 needed, of_needed = where, None
             else:
                 needed, of_needed = rows[where].unique(return_inverse=True)
-            scores = _gathered(down(hidden[needed]), up.weight, None, inside, of_needed)
+            scores = _gathered(down(hidden[needed]), up, inside, of_needed)
             log_probs = log_probs.index_add(0, where, scores)
         return log_probs
 
@@ -150,17 +154,13 @@ def make_vectors(dim: int, num_words: int, config: OutputConfig) -> Output:
     return AdaptiveSoftmax(dim, num_words, config.cutoffs, config.reduction)
 
 
-def _gathered(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, words: Tensor, rows: Tensor | None
-) -> Tensor:
-    """(E,) log-softmax of ``hidden @ weight.T + bias`` at (rows[e], words[e])."""
+def _gathered(hidden: Tensor, layer: nn.Linear, words: Tensor, rows: Tensor | None) -> Tensor:
+    """(E,) log-softmax of ``layer(hidden)``, its adapter included, at (rows[e], words[e])."""
     if torch.is_grad_enabled() and rows is None:  # one fused operation and its gradient
-        scores = functional.linear(hidden, weight, bias).float()
-        return -functional.cross_entropy(scores, words, reduction="none")
-    parts = hidden.split(max(1, MAX_SCORES // max(1, len(weight))))
-    scores = (functional.linear(part, weight, bias).float() for part in parts)
-    normalizers = torch.cat([score.logsumexp(dim=1) for score in scores])
+        return -functional.cross_entropy(layer(hidden).float(), words, reduction="none")
+    parts = hidden.split(max(1, MAX_SCORES // max(1, len(layer.weight))))
+    normalizers = torch.cat([layer(part).float().logsumexp(dim=1) for part in parts])
     if rows is not None:
         hidden, normalizers = hidden[rows], normalizers[rows]
-    scores = (hidden.float() * weight[words].float()).sum(dim=1)
-    return (scores if bias is None else scores + bias[words].float()) - normalizers
+    scores = (hidden.float() * weight_rows(layer, words).float()).sum(dim=1)
+    return (scores if layer.bias is None else scores + layer.bias[words].float()) - normalizers

@@ -130,6 +130,9 @@ class TransformerLm(NeuralLm):
             kept.append(grown)
         return self.norm(x), State((*kept, torch.cat((valid, valid.new_ones(n, size)), dim=1)))
 
+    def last_block(self) -> tuple[str, ...]:
+        return f"blocks.{len(self.blocks) - 1}", "norm"
+
     def state_size(self, length: int) -> int:
         return length * len(self.blocks) * 2 * self.dim
 

@@ -71,7 +71,8 @@ def test_with_a_claim(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         (["privacy.delta=0.0715"], "below 1/units"),
         (["privacy.noise=0"], "--out-privacy"),
         (["unit=user"], "the file of clients says what a client is"),
-        (["confidences.use=token", "trained=none"], "trained must be"),
+        (["trained=[none]"], "the beginning of a parameter's name"),
+        (["trained=[lora]", "lora.layers=[lstm]"], "linear layers: linear"),
     ],
 )
 def test_nothing_is_spent_on_bad_input(folder: Path, overrides: list[str], message: str) -> None:
@@ -95,6 +96,35 @@ def test_nothing_is_spent_on_bad_clients(folder: Path) -> None:
         with refused(message):
             call("train_fedlm", *flags(folder), *spent(folder), *claim)
     assert not (folder / "privacy").exists()
+
+
+def test_every_verb_trains_the_part(folder: Path) -> None:
+    """Another part is another release, and the server's control trains the same."""
+    claim = [*SMALL, *PRIVATE, "select_round=last", "server.lr=0.1"]
+    for part in ("[output]", "[lora]"):
+        call("train_fedlm", *flags(folder), *spent(folder), "--set", *claim, f"trained={part}")
+    entries = read_json(folder / "privacy.json")["entries"]
+    assert len({entry["spending"]["released"] for entry in entries}) == 2
+    given = f"--in-clients {folder}/clients.jsonl.gz --in-init {folder}/init --device cpu".split()
+    out = ["--out-dir", folder / "server", "--config", section("finetune_lm"), "--set"]
+    call("finetune_lm", *given, *out, "epochs=1", "select_epoch=last", "trained=[lora]")
+    before = load_tensors(folder / "init" / "model.safetensors")
+    for name in ("out", "server"):
+        after = load_tensors(folder / name / "model.safetensors")
+        assert after.keys() == before.keys()
+        changed = {one for one, value in before.items() if not torch.equal(value, after[one])}
+        assert changed == {"output.linear.weight"}
+    dev = f"--in-clients {folder}/clients.jsonl.gz --in-scored {folder}/clients.jsonl.gz".split()
+    rates = ["--in-init", folder / "init", "--out-rates", folder / "rates.json", "--device", "cpu"]
+    config = ["--config", FEDLM, section("fedlm_tune"), "--set", *SMALL, "trained=[lora]"]
+    call("tune_fedlm", *dev, *rates, *config, "client_lrs=[0.5]", "server_lrs=[0.01]")
+    audit = ["--out-audit", folder / "audit.json", "--config", FEDLM, section("fedlm_audit")]
+    few = ["canaries=2", "candidates=20", "top=2", "client_fraction=0.2", "trained=[lora]"]
+    call("audit", *given, *audit, "--set", *SMALL, *PRIVATE, *few, "marks=40")
+    assert set(read_json(folder / "audit.json")) == {"without_privacy", "with_privacy", "marks"}
+    # A mark is a coordinate of the part: of A (8, 8) and B (22, 8) there are 240.
+    with refused("240"):
+        call("audit", *given, *audit, "--set", *SMALL, *PRIVATE, *few, "marks=241")
 
 
 def test_clients_in_a_fixed_order_are_one_mechanism(

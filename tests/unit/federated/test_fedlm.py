@@ -309,7 +309,7 @@ def test_a_release_from_beginning_to_end(
     ]
 
 
-@pytest.mark.parametrize("change", ["trained=output", "init=scratch"])
+@pytest.mark.parametrize("change", ["trained=[output]", "init=scratch"])
 def test_what_is_trained_and_from_where(tmp_path: Path, change: str) -> None:
     init = saved_model(tmp_path / "init")
     config = settings(change, "rounds=1", "server.lr=0.1", "seed=2")
@@ -317,7 +317,7 @@ def test_what_is_trained_and_from_where(tmp_path: Path, change: str) -> None:
     before, after = (load_tensors(f / "model.safetensors") for f in (init, tmp_path / "out"))
     same = {name for name in before if torch.equal(before[name], after[name])}
     output = {name for name in before if name.startswith("output")}
-    assert same == (set(before) - output if change == "trained=output" else set())
+    assert same == (set(before) - output if change == "trained=[output]" else set())
     assert read_json(tmp_path / "out" / "federated.json")["rounds"] == 1
 
 

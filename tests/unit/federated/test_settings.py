@@ -51,7 +51,8 @@ ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
         ["client.lr=0"],
         ["sampling=some"],
         ["cohort=0"],
-        ["trained=some"],
+        ["trained=some"],  # no list
+        ["lora.rank=0"],
     ],
 )
 def test_refused(overrides: list[str]) -> None:
