@@ -1,10 +1,21 @@
-"""Stages 0 to 2 of every recipe: manifests, features, lang directory. They write to data/."""
+"""Stages 0 to 2 of every recipe: manifests, features, lang directory. They write to data/.
+
+Beside them stand options that families of recipes share.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from privasr_k2.recipe.declare import Recipe
+from privasr_k2.recipe.options import option
+
+
+@dataclass(frozen=True)
+class PhoneOptions:
+    """Of the report of recognizers that write words."""
+
+    per: bool = option(False, "report the phone error rate of the words, too")
 
 
 @dataclass(frozen=True)
