@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.recipe.systems import System
+from privasr_k2.fileio import read_jsonl, write_json
+from privasr_k2.recipe.systems import System, write_systems
 from privasr_k2.report.beside import beside_papers
 from privasr_k2.report.figures import plots_of
 from privasr_k2.report.kinds import read
@@ -22,8 +23,20 @@ from privasr_k2.report.results import (
     write_rows,
 )
 from privasr_k2.report.tables import Index, Table, tables_of
-from tests.support.made_recipe import CORPUS, REFS, context, hyps, layout, origin, pate, rows_of
+from tests.support.conf import section
+from tests.support.made_recipe import (
+    CONF,
+    CORPUS,
+    REFS,
+    context,
+    hyps,
+    layout,
+    origin,
+    pate,
+    rows_of,
+)
 from tests.support.made_scores import write_score
+from tests.support.verbs import call
 
 WRONG = {"public": 28, "all_data": 8, "gnmax": 12, "lnmax": 17}
 # Of u00 to u29, whose speakers take turns, the first 12 are said by children (s0, s1, s2), and u12,
@@ -164,3 +177,25 @@ def test_groups_of_protected_people_are_their_owners(tmp_path: Path, kind: str) 
     assert read(kind, str(folder), context([one])).measures == ()
     assert not [row for row in rows_of(tmp_path, [one]) if row.group]
     assert {row["group"] for row in owners_rows([one], context([one]))} == {"", "age", "seen"}
+
+
+@pytest.mark.parametrize("unit", ["word", "phone"])
+def test_the_verb_tells_the_owner_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    about = {"name": "toy", "unit": unit, "groups": ["age"], "train_groups": ["seen"]}
+    write_json(tmp_path / "manifests" / "corpus.json", about)
+    write_systems(tmp_path / "systems.jsonl", grouped(tmp_path))
+    call(
+        "report --in-systems systems.jsonl --in-manifests manifests --out-report RESULTS.md"
+        " --out-results results.jsonl --out-owner owner.jsonl --ledger ledger.json"
+        f" --config {section('report')} {CONF}/reports/pate.yaml --set recipe=pate phones=true"
+        " g2p=none",
+    )
+    rows = read_rows(tmp_path / "results.jsonl")
+    assert {row.group for row in rows} == {"", "age"}
+    assert {row["group"] for row in read_jsonl(tmp_path / "owner.jsonl")} == {"seen"}
+    assert "seen" not in (tmp_path / "RESULTS.md").read_text()
+    # What is in phones anyway has no phones of words.
+    assert any(row.metric == "word_per" for row in rows) == (unit == "word")
