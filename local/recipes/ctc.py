@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+from local.stages.data import PhoneOptions
 from local.stages.first_pass import AmOptions, backend, first_pass, score
 from privasr_k2.recipe.declare import Recipe
 
 
 @dataclass(frozen=True)
-class Options(AmOptions):
-    """Those of the acoustic model."""
+class Options(PhoneOptions, AmOptions):
+    """Those of the acoustic model, and of the report."""
 
 
 def stages(r: Recipe, o: Options) -> None:
@@ -23,4 +24,4 @@ def stages(r: Recipe, o: Options) -> None:
     r.stage(10, "recognizer, for privasr transcribe", "export", config="decode", in_model=first.am,
             in_graph=first.graph, in_feats=first.data.feats, in_weights=first.weights,
             out_recognizer=f"{r.exp}/recognizer.yaml", set={"backend": backend(r)})
-    r.report(11, manifests=first.data.manifests)
+    r.report(11, manifests=first.data.manifests, phones=o.per)

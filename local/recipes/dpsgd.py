@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from math import inf
 
+from local.stages.data import PhoneOptions
 from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Positives, option
 
 
 @dataclass(frozen=True)
-class Options(E2eOptions):
+class Options(PhoneOptions, E2eOptions):
     """Those of both recipes of yang2022, and the budgets."""
 
     dpsgd_epsilons: Positives = option((8.0, inf),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from local.stages import attacks
-from local.stages.data import upon
+from local.stages.data import PhoneOptions, upon
 from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
 from local.stages.pate import Releases, check, plan, propose, train_teachers
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
@@ -30,7 +30,7 @@ Mechanisms = tuple[Annotated[str, Choices(all_mechanisms)], ...]
 
 
 @dataclass(frozen=True)
-class Options(E2eOptions):
+class Options(PhoneOptions, E2eOptions):
     """Those of both recipes of yang2022, and those of PATE."""
 
     teachers: Counts = option((15,), "numbers of teachers")

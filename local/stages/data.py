@@ -1,15 +1,26 @@
-"""Stages 0 to 2 of every recipe: manifests, features, lang directory. They write to data/."""
+"""Stages 0 to 2 of every recipe: manifests, features, lang directory. They write to data/.
+
+Beside them stand options that families of recipes share.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from privasr_k2.recipe.declare import EncoderPart, Recipe
+from privasr_k2.recipe.options import option
 
 #: The layer of a public encoder below each part that is trained; none: its last.
 BELOW: Mapping[str, tuple[int, ...]] = {"head": (), "last_block": (-2,), "bias": (0,), "lora": (0,),
                                         "all": (0,)}
 LAYER_NAMES = {0: "_layer0", -2: "_before_last"}
+
+
+@dataclass(frozen=True)
+class PhoneOptions:
+    """Of the report of recognizers that write words."""
+
+    per: bool = option(False, "report the phone error rate of the words, too")
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,6 @@ class E2eOptions:
     public_epochs: Count | None = from_conf("am_ctc.epochs", "epochs of the public model")
     private_epochs: Count | None = from_conf("am_finetune.epochs",
                                              "epochs of models of private data")
-    per: bool = option(False, "report the phone error rate of the words, too")
 
 
 @dataclass

@@ -39,9 +39,17 @@ from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import Context
 from privasr_k2.report.page import page
 from privasr_k2.report.phones import phone_measures
-from privasr_k2.report.results import Origin, Row, collect, owners_rows, read_rows, write_rows
+from privasr_k2.report.results import (
+    Origin,
+    Row,
+    collect,
+    owners_groups,
+    owners_rows,
+    read_rows,
+    write_rows,
+)
 from privasr_k2.report.tables import report_text
-from privasr_k2.scoring.corpus_info import read_corpus_info
+from privasr_k2.scoring.corpus_info import WORD, read_corpus_info
 
 
 def main() -> None:
@@ -89,10 +97,12 @@ def _report(args: argparse.Namespace) -> None:
 
     origin = Origin(layout.recipe, layout.command, corpus, commit_of, args.ledger)
     systems = read_systems(args.in_systems)
-    context = Context(
-        systems, layout.num_replicates, layout.confidence, layout.seed, tuple(layout.tests)
-    )
-    more = phone_measures(systems, layout.cmudict, layout.g2p) if layout.phones else {}
+    intervals = layout.num_replicates, layout.confidence, layout.seed
+    hidden = owners_groups(systems, corpus)
+    context = Context(systems, *intervals, tuple(layout.tests), hidden)
+    more = {}
+    if layout.phones and corpus.unit == WORD:  # else the error rate is in phones already
+        more = dict(phone_measures(systems, layout.cmudict, layout.g2p))
     rows = collect(systems, origin, context, more)
     figures = {}
     if args.out_figures is not None:

@@ -4,9 +4,10 @@ r"""Compute word error rates of a decoded role by part, with intervals over spea
         --in-manifests data/manifests --in-lang data/lang_bpe --out-dir exp/ctc/score_test \
         --config conf/common.yaml#wer --set role=test
 
---out-dir gets wer.json: errors of words or phones, of characters, and of words of entities where
-the corpus marks them. utterances.jsonl holds the compared words. The files recogs-*, errs-* and
-wer-summary-* are those of icefall; the summary lists the whole grid for dev only.
+--out-dir gets wer.json: errors of words or phones, of characters, of words of entities where the
+corpus marks them, and of the groups that the corpus names. utterances.jsonl holds the compared
+words. The files recogs-*, errs-* and wer-summary-* are those of icefall; the summary lists the
+whole grid for dev only.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from privasr_k2.scoring import icefall_files, results
 from privasr_k2.scoring.corpus_info import WORD, read_corpus_info, read_vocabulary
 from privasr_k2.scoring.counts import total
 from privasr_k2.scoring.entities import read_entities
+from privasr_k2.scoring.groups import read_groups
 from privasr_k2.scoring.hypotheses import check_complete, read_decoded
 
 
@@ -46,8 +48,9 @@ def main() -> None:
     given = None if args.in_weights is None else read_weights(args.in_weights)
     weights = choose_point(decoded, given)
     corpus = read_corpus_info(args.in_manifests)
-    units, entities = corpus.scored_units, None
+    units, entities, groups = corpus.scored_units, None, None
     if args.in_manifests is not None:
+        groups = read_groups(args.in_manifests, decoded.role, corpus.all_groups)
         public = corpus.public_roles, args.in_entity_cuts
         entities = read_entities(args.in_manifests, decoded.role, units, *public)
     vocabulary = None if args.in_lang is None else read_vocabulary(args.in_lang)
@@ -60,7 +63,7 @@ def main() -> None:
         folder.mkdir()
         records = []
         for part, utterances in sorted(by_part.items()):
-            scored = results.score_utterances(utterances, weights, units)
+            scored = results.score_utterances(utterances, weights, units, groups)
             refs, more = [u.ref for u in utterances], {}
             if corpus.unit == WORD:
                 more["characters"] = results.score_characters(part, scored, options)

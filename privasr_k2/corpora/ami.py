@@ -221,4 +221,4 @@ def _sample(cuts: Sequence[Cut], hours: float, role: str, seed: int) -> list[Cut
     return [cuts[index] for index in sorted(chosen)]
 
 
-CORPUS = Corpus(name="ami", read=read, lm_text=lm_text, license="CC BY 4.0")
+CORPUS = Corpus(name="ami", read=read, lm_text=lm_text, license="CC BY 4.0", groups=("gender",))

@@ -123,6 +123,10 @@ class Corpus:
         public_roles: roles from which a private recipe may take vocabulary and models.
         scored_units: recognized unit -> scored unit (TIMIT's 48 -> 39 phones); ``""``: not scored.
         unit: ``word`` or ``phone``, so that tables say WER or PER.
+        groups: attributes of a supervision, or keys of its ``custom``, such as ``gender``: errors
+            are also counted for each of their values.
+        train_groups: further ones whose values depend on what train says. Where a system of a
+            report claims a guarantee, its owner alone is told of them.
         sampling_rate: of the audio, in Hz; ``check_cuts`` reports another one.
         synthetic: whether the speech is made by a machine.
         license: of speech and text, for model cards; empty: not stated.
@@ -140,6 +144,8 @@ class Corpus:
     public_roles: tuple[str, ...] = ()
     scored_units: Mapping[str, str] = field(default_factory=dict)
     unit: str = "word"
+    groups: tuple[str, ...] = ()
+    train_groups: tuple[str, ...] = ()
     sampling_rate: int = 16000
     synthetic: bool = False
     license: str = ""

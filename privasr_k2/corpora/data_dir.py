@@ -124,4 +124,4 @@ def lexicon(given: CorpusInput) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-CORPUS = Corpus(name="", read=read, lexicon=lexicon)
+CORPUS = Corpus(name="", read=read, lexicon=lexicon, groups=("gender",))

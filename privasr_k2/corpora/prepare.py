@@ -168,6 +168,8 @@ def describe(corpus: Corpus, cuts_by_role: Mapping[str, CutSet]) -> dict[str, An
         "public_roles": list(corpus.public_roles),
         "scored_units": dict(corpus.scored_units),
         "unit": corpus.unit,
+        "groups": list(corpus.groups),
+        "train_groups": list(corpus.train_groups),
         "roles": roles,
     }
 

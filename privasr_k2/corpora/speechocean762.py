@@ -104,5 +104,10 @@ def lexicon(given: CorpusInput) -> Path | None:
 
 
 CORPUS = Corpus(
-    name="speechocean762", read=read, lexicon=lexicon, expected_utterances={"test": 2500}
+    name="speechocean762",
+    read=read,
+    lexicon=lexicon,
+    expected_utterances={"test": 2500},
+    groups=("age_group", "gender"),
+    train_groups=("prompt_in_train",),
 )

@@ -165,6 +165,7 @@ CORPUS = Corpus(
     expected_utterances={"train": 3696, "dev": 400, "core_test": 192},
     scored_units=PHONES_48_TO_39,
     unit="phone",
+    groups=("gender",),
     license="LDC User Agreement for Non-Members or Members (LDC93S1)",
     # 13 phones a second on the average, of three characters with their blank
     max_characters_per_second=75.0,

@@ -5,12 +5,13 @@ A kind is a key of ``artifacts`` in ``systems.jsonl``. A reader is a function of
 module of :mod:`privasr_k2.report.readers` and a line to :data:`READERS`.
 
 ``protected_KIND`` is an artifact about people for whom a guarantee is claimed. Results show what
-the guarantee tells of them anyway (:data:`TOLD`). All other figures of it are the owner's.
+the guarantee tells of them anyway (:data:`TOLD`). All other figures of it are the owner's. So are
+figures of groups whose values were looked up in protected data (``Context.owners_groups``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from privasr_k2.errors import DataError
@@ -69,17 +70,29 @@ def read(kind: str, path: str, context: Context) -> Reading:
     """
     reading = _read(plain_kind(kind), path, context)
     if not kind.startswith(PROTECTED):
-        return reading
+        return replace(reading, measures=told_groups(reading.measures, context))
     told = TOLD.get(plain_kind(kind), ())
     kept = tuple(measure for measure in reading.measures if measure.metric in told)
     return replace(reading, measures=kept, pairs={})
 
 
+def told_groups(measures: Iterable[Measure], context: Context) -> tuple[Measure, ...]:
+    """The measures without groups of which only the owner is told."""
+    return tuple(measure for measure in measures if measure.group not in context.owners_groups)
+
+
 def owners_measures(kind: str, path: str, context: Context) -> tuple[Measure, ...]:
-    """All measures of a protected artifact; none of another one. Errors as :func:`read`."""
-    if not kind.startswith(PROTECTED):
+    """All measures of a protected artifact; of another one the owner's groups.
+
+    Raises:
+        DataError: as :func:`read`.
+    """
+    if not kind.startswith(PROTECTED) and not context.owners_groups:
         return ()
-    return _read(plain_kind(kind), path, context).measures
+    measures = _read(plain_kind(kind), path, context).measures
+    if kind.startswith(PROTECTED):
+        return measures
+    return tuple(measure for measure in measures if measure.group in context.owners_groups)
 
 
 def _read(kind: str, path: str, context: Context) -> Reading:

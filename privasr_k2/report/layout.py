@@ -2,7 +2,8 @@
 
 A column is written ``NAME [VIEW [AGAINST]]``:
 
-    label, part, item, method, protects     of the system or row
+    label, method, protects                 of the system
+    part, item, group                       of the row
     facts.NAME                              a fact of the system
     METRIC                                  a key of :data:`privasr_k2.report.measures.METRICS`
     METRIC interval                         its interval
@@ -27,10 +28,19 @@ from privasr_k2.recipe.systems import Fact
 from privasr_k2.report.measures import METRICS, title_of
 from privasr_k2.report.results import UNIT, Row
 
-OWN = {"label": "system", "part": "part", "item": "", "method": "method", "protects": "protects"}
+OWN = {
+    **{"label": "system", "part": "part", "item": "", "group": "group"},
+    **{"method": "method", "protects": "protects"},
+}
 VIEWS = ("value", "interval", "change", "p", "published")
 AGAINST = ("", "public", "not_private")
 FACTS = "facts."
+_BY_GROUP = {
+    "title": "By group",
+    "kinds": ["score_test"],
+    "groups": True,
+    "notes": ["A group's interval: its own speakers drawn with replacement; none for one speaker."],
+}
 _ROW_KEYS = ("method", "system", "headline", "kind")
 Where = Mapping[str, Any]
 
@@ -54,6 +64,7 @@ class TableLayout:
             ``null``: the system lacks the fact; ``any``: it has it.
         kinds: artifacts whose parts and items make its rows.
         items: whether its rows are items of parts, such as classes of names; else parts.
+        groups: whether its rows are values of groups, such as children and adults.
         columns: see the module.
         sort: columns to sort by; empty: systems as declared.
         split: a fact: one table for each of its values.
@@ -70,6 +81,7 @@ class TableLayout:
     split: str
     notes: tuple[str, ...]
     literal: tuple[Mapping[str, Any], ...]
+    groups: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,12 +152,15 @@ class Layout(Checked):
 
     @property
     def all_tables(self) -> list[TableLayout]:
-        """Its tables, checked.
+        """Its tables, checked, and the one by groups, which has rows where a corpus names any.
 
         Raises:
             ConfigError: an unknown key, column, metric or fact.
         """
-        return [self._table(table) for table in self.tables]
+        model = [f"{FACTS}model"] if "model" in self.facts else []
+        counts = ("utterances", "words", "wer", "wer interval", "word_per", "word_per interval")
+        columns = ["label", *model, "part", "group", {"item": "value"}, *counts, "speakers"]
+        return [self._table(table) for table in (*self.tables, _BY_GROUP | {"columns": columns})]
 
     @property
     def all_figures(self) -> list[FigureLayout]:
@@ -184,7 +199,8 @@ class Layout(Checked):
         return str(labels.get(value, value))
 
     def _table(self, told: Mapping[str, Any]) -> TableLayout:
-        keys = ("title", "where", "kinds", "items", "columns", "sort", "split", "notes", "literal")
+        of_rows = ("title", "where", "kinds", "items", "groups", "split", "literal")
+        keys = (*of_rows, "columns", "sort", "notes")
         self._check_keys(told, keys, f"table {told.get('title')!r}")
         columns, sort = (
             tuple(self._column(column) for column in told.get(key, ()))
@@ -194,8 +210,10 @@ class Layout(Checked):
             self._wrong(f"split {told['split']}", "a name of facts")
         lists = {key: tuple(told.get(key, ())) for key in ("kinds", "notes", "literal")}
         lists |= {"columns": columns, "sort": sort}
-        where, items, split = told.get("where", {}), told.get("items", False), told.get("split", "")
-        return TableLayout(told["title"], where, items=items, split=split, **lists)
+        groups = told.get("groups", False)
+        rows = {"items": groups or told.get("items", False), "groups": groups}
+        where, split = told.get("where", {}), told.get("split", "")
+        return TableLayout(told["title"], where, split=split, **rows, **lists)
 
     def _column(self, told: Any) -> Column:
         text, title = next(iter(told.items())) if isinstance(told, Mapping) else (told, "")

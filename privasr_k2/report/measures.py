@@ -23,7 +23,9 @@ class Measure(NamedTuple):
         value: a number, or words; ``None`` where it is not defined.
         low, high: ends of its interval, in the unit of ``value``; ``None`` where there is none.
         part: the part of the corpus; empty: all parts.
-        item: what it is of, where an artifact has several: a class of names, an attack, a round.
+        item: what it is of, where an artifact has several: a class of names, an attack, a round, a
+            value of a group.
+        group: of utterances that have the value ``item`` of it; empty: no group.
     """
 
     metric: str
@@ -32,6 +34,7 @@ class Measure(NamedTuple):
     high: float | None = None
     part: str = ""
     item: str = ""
+    group: str = ""
 
     @classmethod
     def within(
@@ -94,6 +97,7 @@ class Context(NamedTuple):
         systems: all systems of the recipe, whose labels stand for their paths and names.
         num_replicates, confidence, seed: of intervals that are computed here.
         tests: metrics by which declared pairs are compared.
+        owners_groups: groups of which only the owner of the data is told.
     """
 
     systems: tuple[System, ...]
@@ -101,6 +105,7 @@ class Context(NamedTuple):
     confidence: float
     seed: int
     tests: tuple[str, ...]
+    owners_groups: tuple[str, ...] = ()
 
     def label_of(self, name: str) -> str:
         """The label of the system of this name, or with this path in its folder; else the name."""

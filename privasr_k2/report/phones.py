@@ -14,7 +14,7 @@ from privasr_k2.scoring.word_phones import phone_rates, words_of
 def phone_measures(
     systems: Iterable[System], cmudict: str, g2p: str
 ) -> Mapping[str, list[Measure]]:
-    """``word_per`` of each system with a ``score_test``, in TIMIT's 39 phones.
+    """``word_per`` of each system with a ``score_test``, by part and group, in TIMIT's 39 phones.
 
     Args:
         cmudict, g2p: as in ``conf/common.yaml#lang``: where pronunciations are from.
@@ -34,9 +34,10 @@ def phone_measures(
     }
     measures: dict[str, list[Measure]] = {}
     for name, score in scores.items():
-        for part, rate in phone_rates(score, spoken).items():
+        for place, rate in phone_rates(score, spoken).items():
             within = rate.interval
             low, high = (None, None) if within is None else (100 * within.low, 100 * within.high)
-            measure = Measure("word_per", rate.counts.percent, low, high, part)
+            where = place.part, place.value, place.group
+            measure = Measure("word_per", rate.counts.percent, low, high, *where)
             measures.setdefault(name, []).append(measure)
     return measures

@@ -19,7 +19,7 @@ from privasr_k2.fileio import read_jsonl, write_text
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.spending import WHOLE
 from privasr_k2.recipe.systems import Fact, System
-from privasr_k2.report.kinds import owners_measures, plain_kind, read
+from privasr_k2.report.kinds import owners_measures, plain_kind, read, told_groups
 from privasr_k2.report.measures import Context, Measure, Reading
 from privasr_k2.report.readers.privacy import ledger_measures
 from privasr_k2.scoring.corpus_info import CorpusInfo
@@ -47,7 +47,8 @@ class Row:
         system: its name. ``label``, ``method``, ``folder``, ``facts``, ``protects``, ``headline``,
             ``public`` and ``not_private`` are those of :class:`privasr_k2.recipe.systems.System`.
         kind: of the artifact.
-        part, item, metric, value, low, high: of :class:`privasr_k2.report.measures.Measure`.
+        part, item, metric, value, low, high, group: of
+            :class:`privasr_k2.report.measures.Measure`.
         against: the other system of a comparison; empty: a figure.
         p, p_holm: of the comparison: as tested, and by Holm over all comparisons of the page.
         pairs: segments, groups or speakers of the test.
@@ -76,6 +77,7 @@ class Row:
     value: float | str | None
     low: float | None = None
     high: float | None = None
+    group: str = ""
     against: str = ""
     p: float | None = None
     p_holm: float | None = None
@@ -173,13 +175,18 @@ def collect(
             further = (more or {}).get(system.name, ()) if kind == "score_test" else ()
             rows += [
                 replace(base, kind=plain_kind(kind), commit=commit, **measure._asdict())
-                for measure in (*reading.measures, *further)
+                for measure in (*reading.measures, *told_groups(further, context))
             ]
         for other in system.compare_with:
             pair = replace(base, against=other, commit=origin.commit_of(system.folder))
             rows += _compared(pair, of_system, readings[other], context.tests)
     entries = [e for of in readings.values() for reading in of.values() for e in reading.entries]
     return with_holm([*rows, *_ledger_rows(origin, entries)])
+
+
+def owners_groups(systems: Iterable[System], corpus: CorpusInfo) -> tuple[str, ...]:
+    """Groups that tell of train, where a guarantee is claimed for anybody in it."""
+    return corpus.train_groups if any(system.protects for system in systems) else ()
 
 
 def owners_rows(systems: Sequence[System], context: Context) -> list[dict[str, Any]]:

@@ -14,6 +14,14 @@ from privasr_k2.report.results import HOLDS, LEDGER, RECIPE, Comparison, Row, co
 MAX_LINES = 150
 
 
+class Place(NamedTuple):
+    """What a figure of a system is of, as in :class:`privasr_k2.report.results.Row`."""
+
+    part: str
+    item: str = ""
+    group: str = ""
+
+
 class Cell(NamedTuple):
     """Cell of a table: its text and its sort key, which is a number, words, or nothing."""
 
@@ -42,28 +50,46 @@ class Table:
 
 
 class Index:
-    """Rows by system, to look figures up."""
+    """Rows by system, to look figures up.
+
+    Attributes:
+        of_system: figures of each system, but for those of groups.
+        of_groups: figures of groups.
+        compared: comparisons, by system and part.
+    """
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.of_system: dict[str, list[Row]] = {}
+        self.of_groups: dict[str, list[Row]] = {}
         self.compared: dict[tuple[str, str], list[Row]] = {}
-        self._found: dict[tuple[str, str, str, str], dict[str, Row]] = {}
+        self._found: dict[tuple[str, str, Place], dict[str, Row]] = {}
         for row in rows:
             if row.against:
                 self.compared.setdefault((row.system, row.part), []).append(row)
             else:
-                self.of_system.setdefault(row.system, []).append(row)
-                key = (row.system, row.metric, row.part, row.item)
+                of_kind = self.of_groups if row.group else self.of_system
+                of_kind.setdefault(row.system, []).append(row)
+                key = (row.system, row.metric, _place(row))
                 self._found.setdefault(key, {}).setdefault(row.kind, row)
 
     def find(
-        self, system: str, metric: str, part: str, item: str = "", kinds: Sequence[str] = ()
+        self,
+        system: str,
+        metric: str,
+        part: str,
+        item: str = "",
+        kinds: Sequence[str] = (),
+        group: str = "",
     ) -> Row | None:
-        """A figure of a part and item, of ``kinds`` first; what holds for all counts for each."""
+        """A figure of a part and item, of ``kinds`` first; what holds for all counts for each.
+
+        A group has its own figures alone.
+        """
         names = (metric, "per") if metric == "wer" else (metric,)
+        further = () if group else (Place(part), Place("", item), Place(""))
+        places = dict.fromkeys((Place(part, item, group), *further))
         for name in names:
-            places = dict.fromkeys(((part, item), (part, ""), ("", item), ("", "")))
-            matches = [self._found.get((system, name, *place), {}) for place in places]
+            matches = [self._found.get((system, name, place), {}) for place in places]
             wanted = (rows[kind] for rows in matches for kind in kinds if kind in rows)
             others = (row for rows in matches for row in rows.values())
             row = next(wanted, None) or next(others, None)
@@ -79,6 +105,10 @@ class Index:
             if test.metric.rpartition("_")[0] in names and against in ("", test.against):
                 return test
         return None
+
+
+def _place(row: Row) -> Place:
+    return Place(row.part, row.item, row.group)
 
 
 def tables_of(
@@ -103,7 +133,7 @@ def _tables(spec: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
         return
     shown = [
         (rows[0], place)
-        for rows in index.of_system.values()
+        for rows in (index.of_groups if spec.groups else index.of_system).values()
         if fits(rows[0], spec.where) and (spec.kinds or rows[0].method != RECIPE)
         for place in _places(rows, spec)
     ]
@@ -118,11 +148,11 @@ def _tables(spec: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
             yield table
 
 
-def _places(rows: Sequence[Row], spec: TableLayout) -> list[tuple[str, str]]:
+def _places(rows: Sequence[Row], spec: TableLayout) -> list[Place]:
     """Parts and items of its kinds; what holds for all parts has no row of its own beside parts."""
     kept = (row for row in rows if not spec.kinds or row.kind in spec.kinds)
-    places = dict.fromkeys((row.part, row.item) for row in kept if bool(row.item) == spec.items)
-    return [place for place in places if place[0]] or list(places)
+    places = dict.fromkeys(_place(row) for row in kept if bool(row.item) == spec.items)
+    return [place for place in places if place.part] or list(places)
 
 
 def _table(
@@ -130,13 +160,10 @@ def _table(
     spec: TableLayout,
     layout: Layout,
     index: Index,
-    found: Sequence[tuple[Row, tuple[str, str]]],
+    found: Sequence[tuple[Row, Place]],
 ) -> Table | None:
     cells, keys = (
-        [
-            [_cell(c, layout, index, row, *place, spec.kinds) for c in columns]
-            for row, place in found
-        ]
+        [[_cell(c, layout, index, row, place, spec.kinds) for c in columns] for row, place in found]
         for columns in (spec.columns, spec.sort)
     )
     ordered = sorted(zip(keys, cells), key=lambda pair: [*map(_order, pair[0])])
@@ -162,13 +189,7 @@ def _order(cell: Cell) -> tuple[bool, bool, float, str]:
 
 
 def _cell(
-    column: Column,
-    layout: Layout,
-    index: Index,
-    row: Row,
-    part: str,
-    item: str,
-    kinds: Sequence[str],
+    column: Column, layout: Layout, index: Index, row: Row, place: Place, kinds: Sequence[str]
 ) -> Cell:
     name = column.name
     if name.startswith(FACTS):
@@ -177,8 +198,7 @@ def _cell(
             return _EMPTY
         return Cell(layout.fact_text(name.removeprefix(FACTS), value), _number(value))
     if name in OWN:
-        place = {"part": part, "item": item}
-        text = place[name] if name in place else getattr(row, name)
+        text = getattr(place if name in Place._fields else row, name)
         return Cell(text or NOTHING, text or None)
     if column.view == "published":
         figure = layout.published_for(row, name)
@@ -186,7 +206,7 @@ def _cell(
     if name in HOLDS and column.view == "value" and LEDGER not in kinds:
         value = getattr(row, name)
         return Cell(text_of(name, value), value or None)
-    found = index.find(row.system, name, part, item, kinds)
+    found = index.find(row.system, name, place.part, place.item, kinds, place.group)
     if found is None:
         return _EMPTY
     if column.view == "interval":
@@ -195,12 +215,12 @@ def _cell(
         return Cell(text_of(name, found.value), found.value)
     against = getattr(row, column.against) if column.against else ""
     test = None
-    if against or not column.against:
+    if not place.group and (against or not column.against):
         test = index.comparison(row, name, found.part, against)
     if column.view == "p":
         return _EMPTY if test is None else Cell(p_text(test.p_holm), test.p_holm)
     other = against or ("" if test is None else test.against)
-    theirs = index.find(other, name, found.part, found.item, kinds) if other else None
+    theirs = index.find(other, name, found.part, found.item, kinds, found.group) if other else None
     change = change_of(found, theirs)
     return _EMPTY if change is None else Cell(f"{change:+.2f}", change)
 
@@ -290,7 +310,7 @@ def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterato
         for sentence in str(row.value or "").split("\n")
         if sentence
     )
-    places = [(entries[0], ("", item)) for item in dict.fromkeys(row.item for row in entries)]
+    places = [(entries[0], Place("", item)) for item in dict.fromkeys(row.item for row in entries)]
     table = _table("All that was spent", spec, layout, index, places) if places else None
     if table is not None:
         yield Table(table.title, table.columns, table.rows, tuple(not_covered))

@@ -25,6 +25,7 @@ class CorpusInfo:
         unit: what the recognized units are: :data:`WORD` or :data:`PHONE`.
         public_roles: the roles that are not private.
         entities: the tagger of the references; empty: the corpus's own annotation, or none.
+        groups, train_groups: as in :class:`privasr_k2.corpora.base.Corpus`.
     """
 
     name: str
@@ -33,6 +34,13 @@ class CorpusInfo:
     unit: str = WORD
     public_roles: tuple[str, ...] = ()
     entities: str = ""
+    groups: tuple[str, ...] = ()
+    train_groups: tuple[str, ...] = ()
+
+    @property
+    def all_groups(self) -> tuple[str, ...]:
+        """Groups whose errors are counted."""
+        return (*self.groups, *self.train_groups)
 
     @property
     def heading(self) -> list[str]:
@@ -68,6 +76,9 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
         found = f"unit {unit!r}, public_roles {public_roles!r}"
         way_out = "prepare the corpus again"
         raise DataError(path, f"unit {WORD} or {PHONE}, and a list", found, way_out)
+    groups = {name: content.get(name, []) for name in ("groups", "train_groups")}
+    if not all(isinstance(names, list) for names in groups.values()):
+        raise DataError(path, "lists of groups", repr(groups), "prepare the corpus again")
     return CorpusInfo(
         name=str(content["name"]),
         synthetic=bool(content.get("synthetic", False)),
@@ -75,6 +86,7 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
         unit=str(unit),
         public_roles=tuple(map(str, public_roles)),
         entities=str(content.get("entities", "")),
+        **{key: tuple(map(str, names)) for key, names in groups.items()},
     )
 
 

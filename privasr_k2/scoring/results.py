@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from privasr_k2.scoring.characters import count_character_errors
 from privasr_k2.scoring.corpus_info import WORD
 from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
 from privasr_k2.scoring.entities import ALL, Entities, EntityScore, score_entities
+from privasr_k2.scoring.groups import GroupScore
 from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
+from privasr_k2.scoring.speaker_counts import SpeakerCounts, read_speakers
 
 WER_FILE = "wer.json"
 UTTERANCES_FILE = "utterances.jsonl"
@@ -41,7 +43,11 @@ class ScoreOptions(Checked):
 
 @dataclass(frozen=True)
 class ScoredUtterance:
-    """A reference and a hypothesis in scored units, and their alignment."""
+    """A reference and a hypothesis in scored units, and their alignment.
+
+    Attributes:
+        groups: group -> its value of this utterance, as :func:`.groups.read_groups` gives them.
+    """
 
     id: str
     part: str
@@ -51,46 +57,28 @@ class ScoredUtterance:
     hyp: tuple[str, ...]
     pairs: tuple[Pair, ...]
     counts: ErrorCounts
+    groups: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """A record of ``utterances.jsonl``."""
         about = {name: getattr(self, name) for name in ("id", "part", "speaker", "no_path")}
         texts = {"ref": " ".join(self.ref), "hyp": " ".join(self.hyp)}
-        return {**about, **texts, **self.counts.to_dict()}
+        groups = {"groups": dict(self.groups)} if self.groups else {}
+        return {**about, **texts, **self.counts.to_dict(), **groups}
 
 
 @dataclass(frozen=True)
-class CharacterScore:
-    """The character errors of one part.
-
-    Attributes:
-        speakers: counts in characters of each speaker, sorted by name.
-        interval: of the character error rate over speakers, as for words.
-    """
-
-    speakers: Mapping[str, ErrorCounts]
-    interval: Interval | None
-
-    @property
-    def counts(self) -> ErrorCounts:
-        """All speakers together."""
-        return total(self.speakers.values())
+class CharacterScore(SpeakerCounts):
+    """The character errors of one part, counted in characters."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``wer.json``."""
-        return {
-            "cer_percent": self.counts.percent,
-            "interval": None if self.interval is None else asdict(self.interval),
-            "counts": self.counts.to_dict(),
-            "speakers": {name: c.to_dict() for name, c in self.speakers.items()},
-        }
+        return {"cer_percent": self.counts.percent, **self.plain()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CharacterScore:
         """Read the output of :meth:`to_dict`."""
-        interval = values["interval"]
-        speakers = {name: ErrorCounts.from_dict(c) for name, c in values["speakers"].items()}
-        return cls(speakers, None if interval is None else Interval(**interval))
+        return cls(**read_speakers(values))
 
 
 _FURTHER: tuple[tuple[str, Any], ...] = (("characters", CharacterScore), ("entities", EntityScore))
@@ -109,6 +97,7 @@ class PartScore:
         ref_words: reference words among which ``oov`` was counted.
         characters: character errors of the same words; ``None`` where units are phones.
         entities: the words of entities; ``None`` where no utterance is annotated.
+        groups: group -> value -> the errors of its utterances.
     """
 
     utterances: int
@@ -119,6 +108,7 @@ class PartScore:
     ref_words: int
     characters: CharacterScore | None = None
     entities: EntityScore | None = None
+    groups: Mapping[str, Mapping[str, GroupScore]] = field(default_factory=dict)
 
     @property
     def counts(self) -> ErrorCounts:
@@ -136,6 +126,10 @@ class PartScore:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``wer.json``; the rate in per cent follows from the counts."""
         more = {"characters": self.characters, "entities": self.entities}
+        groups = {
+            group: {value: score.to_dict() for value, score in of_group.items()}
+            for group, of_group in self.groups.items()
+        }
         return {
             "wer_percent": self.counts.percent,
             "interval": None if self.interval is None else asdict(self.interval),
@@ -147,19 +141,23 @@ class PartScore:
             "oov": self.oov,
             "ref_words": self.ref_words,
             **{name: score.to_dict() for name, score in more.items() if score is not None},
+            **({"groups": groups} if groups else {}),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PartScore:
         """Read the output of :meth:`to_dict`."""
         return cls(
+            **read_speakers(values),
             utterances=values["utterances"],
-            speakers={name: ErrorCounts.from_dict(c) for name, c in values["speakers"].items()},
-            interval=None if values["interval"] is None else Interval(**values["interval"]),
             no_path=tuple(values["no_path"]),
             oov=values["oov"],
             ref_words=values["ref_words"],
             **{name: kind.from_dict(values[name]) for name, kind in _FURTHER if name in values},
+            groups={
+                group: {value: GroupScore.from_dict(score) for value, score in of_group.items()}
+                for group, of_group in values.get("groups", {}).items()
+            },
         )
 
 
@@ -175,15 +173,22 @@ def check_role(decoded: Decoded, role: str) -> None:
 
 
 def score_utterances(
-    utterances: Iterable[Utterance], weights: Weights, scored_units: Mapping[str, str]
+    utterances: Iterable[Utterance],
+    weights: Weights,
+    scored_units: Mapping[str, str],
+    groups: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[ScoredUtterance]:
-    """Align utterances at one point of the grid with their references, in scored units."""
-    scored = []
+    """Align utterances at one point of the grid with their references, in scored units.
+
+    ``groups`` are those of :func:`privasr_k2.scoring.groups.read_groups`, by id.
+    """
+    scored, groups = [], groups or {}
     for u in utterances:
         ref, hyp = (to_scored_units(words, scored_units) for words in (u.ref, u.hyp(weights)))
         pairs = align(ref, hyp)
         of_reference = u.id, u.part, u.speaker, u.no_path
-        scored.append(ScoredUtterance(*of_reference, ref, hyp, pairs, count_pairs(pairs)))
+        compared = ref, hyp, pairs, count_pairs(pairs)
+        scored.append(ScoredUtterance(*of_reference, *compared, groups.get(u.id, {})))
     return scored
 
 
@@ -195,7 +200,7 @@ def score_part(
     raw_refs: Iterable[Sequence[str]],
     vocabulary: Set[str] | None,
 ) -> PartScore:
-    """Sum up one part.
+    """Sum up one part, as a whole and by the groups of its utterances.
 
     Args:
         part: its name, which names the stream of draws: other parts do not shift its interval.
@@ -204,7 +209,7 @@ def score_part(
         raw_refs: their references before any mapping to scored units.
         vocabulary: the words of the recognizer; ``None``: not known.
     """
-    speakers, interval = _over_speakers(part, ((u.speaker, u.counts) for u in scored), options)
+    speakers, interval = over_speakers(part, ((u.speaker, u.counts) for u in scored), options)
     words = [word for ref in raw_refs for word in ref]
     return PartScore(
         utterances=len(scored),
@@ -213,7 +218,24 @@ def score_part(
         no_path=tuple(u.id for u in scored if u.no_path),
         oov=None if vocabulary is None else sum(word not in vocabulary for word in words),
         ref_words=len(words),
+        groups=_by_group(part, scored, options),
     )
+
+
+def _by_group(
+    part: str, scored: Iterable[ScoredUtterance], options: ScoreOptions
+) -> dict[str, dict[str, GroupScore]]:
+    counts: dict[str, dict[str, list[tuple[str, ErrorCounts]]]] = {}
+    for u in scored:
+        for group, value in u.groups.items():
+            counts.setdefault(group, {}).setdefault(value, []).append((u.speaker, u.counts))
+    return {
+        group: {
+            value: GroupScore(*over_speakers(part, of_value, options), len(of_value))
+            for value, of_value in sorted(of_group.items())
+        }
+        for group, of_group in counts.items()
+    }
 
 
 def score_characters(
@@ -224,7 +246,7 @@ def score_characters(
     :mod:`privasr_k2.scoring.characters` defines the characters.
     """
     counts = ((u.speaker, count_character_errors(u.ref, u.hyp)) for u in scored)
-    return CharacterScore(*_over_speakers(part, counts, options))
+    return CharacterScore(*over_speakers(part, counts, options))
 
 
 def score_names(
@@ -250,10 +272,16 @@ def with_recall_intervals(part: str, scores: EntityScore, options: ScoreOptions)
     return replace(scores, intervals=intervals)
 
 
-def _over_speakers(
+def over_speakers(
     part: str, counts: Iterable[tuple[str, ErrorCounts]], options: ScoreOptions
 ) -> tuple[dict[str, ErrorCounts], Interval | None]:
-    """Counts of each speaker, sorted by name, and the interval of the rate over them."""
+    """Counts of each speaker, sorted by name, and the interval of the rate over them.
+
+    Args:
+        part: names the stream of draws.
+        counts: speaker and counts of each utterance.
+        options: of the interval.
+    """
     by_speaker: dict[str, list[ErrorCounts]] = defaultdict(list)
     for speaker, of_utterance in counts:
         by_speaker[speaker].append(of_utterance)

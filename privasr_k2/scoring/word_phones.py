@@ -6,27 +6,34 @@ phones are folded. A right word has no errors, however it was said, and neither 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_jsonl
-from privasr_k2.randomness import stream
 from privasr_k2.scoring.align import align
-from privasr_k2.scoring.bootstrap import Interval, interval_over_speakers
+from privasr_k2.scoring.bootstrap import Interval
 from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
-from privasr_k2.scoring.results import UTTERANCES_FILE, Score, two_texts
+from privasr_k2.scoring.results import UTTERANCES_FILE, Score, over_speakers, two_texts
 
 #: Phones by word, folded.
 Spoken = Mapping[str, Sequence[str]]
 
 
+class Place(NamedTuple):
+    """A part, or those of its utterances that have a value of a group."""
+
+    part: str
+    group: str = ""
+    value: str = ""
+
+
 class PhoneRate(NamedTuple):
-    """Phone errors in one part.
+    """Phone errors of some utterances.
 
     Attributes:
-        counts: of all its utterances, in phones.
+        counts: in phones.
         interval: of the rate, the speakers drawn as for words.
         unspoken: words of hypotheses without phones; each counts as a phone that fits nothing.
     """
@@ -41,6 +48,12 @@ class _Utterance(NamedTuple):
     speaker: str
     ref: tuple[str, ...]
     hyp: tuple[str, ...]
+    groups: Mapping[str, str]
+
+    @property
+    def places(self) -> list[Place]:
+        """The part, and each of its groups."""
+        return [Place(self.part), *(Place(self.part, *pair) for pair in self.groups.items())]
 
 
 def words_of(scores: Iterable[Score]) -> tuple[set[str], set[str]]:
@@ -50,8 +63,8 @@ def words_of(scores: Iterable[Score]) -> tuple[set[str], set[str]]:
     return refs, {word for utterance in utterances for word in utterance.hyp}
 
 
-def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
-    """The phone error rate of the words, by part.
+def phone_rates(score: Score, spoken: Spoken) -> dict[Place, PhoneRate]:
+    """The phone error rate of the words, by part, and by the groups within each.
 
     Args:
         spoken: has all words of references.
@@ -59,8 +72,8 @@ def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
     Raises:
         DataError: the words of the score are not there, or a reference's word has no phones.
     """
-    counts: dict[str, dict[str, list[ErrorCounts]]] = defaultdict(lambda: defaultdict(list))
-    unspoken: dict[str, int] = defaultdict(int)
+    counts: dict[Place, list[tuple[str, ErrorCounts]]] = defaultdict(list)
+    unspoken: Counter[Place] = Counter()
     for record in _utterances(score):
         unknown = next((word for word in record.ref if word not in spoken), None)
         if unknown is not None:
@@ -68,20 +81,16 @@ def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
             raise DataError(score.place, expected, f"none of {unknown!r}", "use g2p")
         phones = (
             tuple(phone for word in words for phone in spoken.get(word, (word,)))
-            for words in record[2:]
+            for words in (record.ref, record.hyp)
         )
-        counts[record.part][record.speaker].append(count_pairs(align(*phones)))
-        unspoken[record.part] += sum(word not in spoken for word in record.hyp)
+        errors = record.speaker, count_pairs(align(*phones))
+        for place in record.places:
+            counts[place].append(errors)
+            unspoken[place] += sum(word not in spoken for word in record.hyp)
     rates = {}
-    for part, speakers in counts.items():
-        by_speaker = [total(speakers[name]) for name in sorted(speakers)]
-        interval = interval_over_speakers(
-            by_speaker,
-            stream(score.options.seed, "score", part),
-            num_replicates=score.options.num_replicates,
-            confidence=score.options.confidence,
-        )
-        rates[part] = PhoneRate(total(by_speaker), interval, unspoken[part])
+    for place, of_place in counts.items():
+        speakers, interval = over_speakers(place.part, of_place, score.options)
+        rates[place] = PhoneRate(total(speakers.values()), interval, unspoken[place])
     return rates
 
 
@@ -89,7 +98,9 @@ def _utterances(score: Score) -> list[_Utterance]:
     path = score.place / UTTERANCES_FILE
     try:
         return [
-            _Utterance(record["part"], record["speaker"], *two_texts(record))
+            _Utterance(
+                record["part"], record["speaker"], *two_texts(record), record.get("groups", {})
+            )
             for record in read_jsonl(path)
         ]
     except (KeyError, AttributeError, TypeError) as error:

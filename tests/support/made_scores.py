@@ -27,8 +27,12 @@ def write_score(
     folder: Path,
     parts: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]],
     num_speakers: int = 3,
+    groups: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Score:
-    """Score and write: part -> (id -> reference, id -> hypothesis); speakers take turns."""
+    """Score and write: part -> (id -> reference, id -> hypothesis); speakers take turns.
+
+    ``groups`` are as :func:`privasr_k2.scoring.groups.read_groups` gives them.
+    """
     found: dict[str, PartScore] = {}
     records = []
     for part, (refs, hyps) in parts.items():
@@ -36,7 +40,7 @@ def write_score(
         for i, (name, ref) in enumerate(refs.items()):
             facts, words = (name, part, f"s{i % num_speakers}"), tuple(hyps[name].split())
             utterances.append(Utterance(*facts, tuple(ref.split()), False, {POINT: words}))
-        scored = score_utterances(utterances, POINT, {})
+        scored = score_utterances(utterances, POINT, {}, groups)
         raw_refs = [utterance.ref for utterance in utterances]
         made = score_part(part, scored, OPTIONS, raw_refs=raw_refs, vocabulary=None)
         values = {**made.to_dict(), "characters": score_characters(part, scored, OPTIONS).to_dict()}
@@ -46,7 +50,11 @@ def write_score(
 
 
 def write_hyps(
-    folder: Path, hyps: list[str | None], ref: str = "a b c d", role: str = "test"
+    folder: Path,
+    hyps: list[str | None],
+    ref: str = "a b c d",
+    role: str = "test",
+    groups: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Score:
     """Score and write hypotheses of one reference; ``None``: nothing was recognized."""
     utterances = []
@@ -54,7 +62,8 @@ def write_hyps(
         facts, words = (f"u{i}", "test_x", f"s{i % 3}"), tuple((hyp or "").split())
         points = {} if hyp is None else {POINT: words}
         utterances.append(Utterance(*facts, tuple(ref.split()), hyp is None, points))
-    scored, options = score_utterances(utterances, POINT, {}), replace(OPTIONS, num_replicates=5000)
+    scored = score_utterances(utterances, POINT, {}, groups)
+    options = replace(OPTIONS, num_replicates=5000)
     raw_refs = [utterance.ref for utterance in utterances]
     part = score_part("test_x", scored, options, raw_refs=raw_refs, vocabulary={"a", "b", "c"})
     return _written(folder, role, options, {"test_x": part}, scored)

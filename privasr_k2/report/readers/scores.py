@@ -16,6 +16,7 @@ from privasr_k2.scoring.align import align
 from privasr_k2.scoring.bootstrap import Interval, difference_over_speakers, ratio_difference
 from privasr_k2.scoring.corpus_info import PHONE
 from privasr_k2.scoring.entities import ALL, EntityCounts, EntityScore
+from privasr_k2.scoring.groups import GroupScore
 from privasr_k2.scoring.matched_pairs import compare_slots, errors_by_slot
 from privasr_k2.scoring.results import PartScore, Score, TwoTexts, read_score, read_scored_words
 
@@ -42,13 +43,10 @@ def rate_of(score: Score) -> str:
 
 def _measures(score: Score, part: str) -> Iterator[Measure]:
     result = score.parts[part]
-    counts = result.counts
-    yield Measure(rate_of(score), counts.percent, *_ends(result.interval), part)
-    for name in ("errors", "insertions", "deletions", "substitutions"):
-        yield Measure(name, getattr(counts, name), part=part)
-    yield Measure("words", counts.ref_words, part=part)
-    yield Measure("utterances", result.utterances, part=part)
-    yield Measure("speakers", len(result.speakers), part=part)
+    yield from _counted(score, result, part)
+    for group, of_group in result.groups.items():
+        for value, of_value in of_group.items():
+            yield from _counted(score, of_value, part, value, group)
     yield Measure("no_path", len(result.no_path), part=part)
     rates = [c.percent for c in result.speakers.values() if c.percent is not None]
     if rates:
@@ -60,6 +58,17 @@ def _measures(score: Score, part: str) -> Iterator[Measure]:
         characters = result.characters
         yield Measure("cer", characters.counts.percent, *_ends(characters.interval), part)
     yield from _entities(result, part)
+
+
+def _counted(score: Score, result: PartScore | GroupScore, *where: str) -> Iterator[Measure]:
+    """Errors of a part, or of a value of a group in it."""
+    counts = result.counts
+    yield Measure(rate_of(score), counts.percent, *_ends(result.interval), *where)
+    for name in ("errors", "insertions", "deletions", "substitutions"):
+        yield Measure(name, getattr(counts, name), None, None, *where)
+    yield Measure("words", counts.ref_words, None, None, *where)
+    yield Measure("utterances", result.utterances, None, None, *where)
+    yield Measure("speakers", len(result.speakers), None, None, *where)
 
 
 def _entities(result: PartScore, part: str) -> Iterator[Measure]:

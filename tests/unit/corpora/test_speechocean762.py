@@ -12,6 +12,8 @@ from privasr_k2.corpora.prepare import prepare
 from privasr_k2.corpora.speechocean762 import CORPUS, lexicon, read
 from privasr_k2.data.manifests import check_cuts, load_cuts
 from privasr_k2.errors import DataError
+from privasr_k2.scoring.corpus_info import read_corpus_info
+from privasr_k2.scoring.groups import read_groups
 from tests.support import trees
 from tests.support.conf import section
 
@@ -77,6 +79,14 @@ def test_the_age_of_adults_is_a_setting(raw: Path) -> None:
 def test_prompts_that_train_has_too_are_marked(raw: Path) -> None:
     prepare(CORPUS, given(raw))
     manifests = raw.parent / "data" / "manifests"
+    names = read_corpus_info(manifests).all_groups
+    groups = [*read_groups(manifests, "test", names).values()]
+    assert {tuple(of) for of in groups} == {("age_group", "gender", "prompt_in_train")}
+    assert {(of["age_group"], of["gender"]) for of in groups} == {
+        *(("child", "m"), ("child", "f"), ("adult", "m"), ("adult", "f"))
+    }
+    assert {of["prompt_in_train"] for of in groups} == {"true", "false"}
+    assert "prompt_in_train" not in next(iter(read_groups(manifests, "train", names).values()))
     for role in ("dev", "test"):
         said = [cut.supervisions[0] for cut in load_cuts(manifests, role)]
         assert {(s.text == "yes", s.custom["prompt_in_train"]) for s in said} == {

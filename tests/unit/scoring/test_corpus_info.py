@@ -22,6 +22,15 @@ def test_units_that_are_phones_and_words_that_are_left_out(tmp_path: Path) -> No
     )
     found = read_corpus_info(tmp_path)
     assert (found.unit, found.public_roles, found.entities) == ("phone", ("train",), "spacy")
+    assert found.all_groups == ()
+
+
+def test_groups_are_those_of_the_utterances_and_those_that_tell_of_train(tmp_path: Path) -> None:
+    groups = {"groups": ["age", "gender"], "train_groups": ["seen"]}
+    write_json(tmp_path / "corpus.json", {"name": "x", **groups})
+    found = read_corpus_info(tmp_path)
+    assert (found.groups, found.train_groups) == (("age", "gender"), ("seen",))
+    assert found.all_groups == ("age", "gender", "seen")
 
 
 def test_no_manifests_no_knowledge() -> None:
@@ -36,6 +45,8 @@ def test_no_manifests_no_knowledge() -> None:
         {"name": "x", "scored_units": ["ix"]},
         {"name": "x", "scored_units": {}, "unit": "syllable"},
         {"name": "x", "scored_units": {}, "public_roles": "train"},
+        {"name": "x", "scored_units": {}, "groups": "gender"},
+        {"name": "x", "scored_units": {}, "train_groups": {"seen": True}},
     ],
 )
 def test_another_file_is_refused(tmp_path: Path, content: object) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from privasr_k2.fileio import write_json, write_jsonl
+from privasr_k2.fileio import read_jsonl, write_json, write_jsonl
 from privasr_k2.recipe.systems import System, write_systems
 from privasr_k2.scoring import results
 from tests.support.conf import section
@@ -163,6 +163,28 @@ def test_characters_and_entities_are_counted(tree: Path) -> None:
     }
     assert "entities" not in parts["test_y"]
     assert results.read_score(tree / "exp/ctc/score_test").to_dict()["parts"] == parts
+
+
+def test_groups_of_the_corpus_are_counted(tree: Path) -> None:
+    said = [("test_x-0", {"age": "child"}), ("test_x-1", {"age": "adult"}), ("test_y-0", {})]
+    cuts = [{"id": name, "supervisions": [{"custom": custom}]} for name, custom in said]
+    write_jsonl(tree / "data/manifests/cuts_test.jsonl.gz", cuts)
+    _write_corpus(tree, groups=["age", "gender"])
+    call("tune_weights", "--in-hyps", "exp/ctc/decode_dev", "--out-weights", "w.json")
+    _score("test", "--in-weights", "w.json")
+    parts = json.loads((tree / "exp/ctc/score_test/wer.json").read_text())["parts"]
+    assert {value: of["wer_percent"] for value, of in parts["test_x"]["groups"]["age"].items()} == {
+        "adult": 25.0,
+        "child": 25.0,
+    }
+    assert [*parts["test_x"]["groups"]] == ["age"]
+    assert [*parts["test_y"]["groups"]["age"]] == ["not known"]
+    records = read_jsonl(tree / "exp/ctc/score_test/utterances.jsonl")
+    assert {record["id"]: record["groups"]["age"] for record in records} == {
+        "test_x-0": "child",
+        "test_x-1": "adult",
+        "test_y-0": "not known",
+    }
 
 
 def test_phones_have_no_characters(tree: Path) -> None:

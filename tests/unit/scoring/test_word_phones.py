@@ -9,7 +9,7 @@ import pytest
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.counts import ErrorCounts
-from privasr_k2.scoring.word_phones import phone_rates, words_of
+from privasr_k2.scoring.word_phones import Place, phone_rates, words_of
 from tests.support.made_scores import write_hyps as _write
 
 SPOKEN = {"a": ["ah"], "b": ["b", "iy"], "c": ["s", "iy"], "d": ["d", "iy"], "sea": ["s", "iy"]}
@@ -18,15 +18,28 @@ SPOKEN = {"a": ["ah"], "b": ["b", "iy"], "c": ["s", "iy"], "d": ["d", "iy"], "se
 def test_phones_of_words_are_counted(tmp_path: Path) -> None:
     # One phone of c is wrong; d is deleted; a homophone; a word that nobody can say.
     score = _write(tmp_path / "x", ["a b b d", "a b c", "a b sea d", "a b c d zz"])
-    found = phone_rates(score, SPOKEN)
-    assert list(found) == ["test_x"]
-    counts = found["test_x"].counts
-    assert counts == ErrorCounts(hits=25, substitutions=1, deletions=2, insertions=1)
-    assert found["test_x"].unspoken == 1 and counts.percent == pytest.approx(100 * 4 / 28)
-    interval = found["test_x"].interval
+    [(place, found)] = phone_rates(score, SPOKEN).items()
+    assert place == Place("test_x")
+    assert found.counts == ErrorCounts(hits=25, substitutions=1, deletions=2, insertions=1)
+    assert found.unspoken == 1 and found.counts.percent == pytest.approx(100 * 4 / 28)
+    interval = found.interval
     # Errors of the speakers: s0 1 substitution and 1 insertion, s1 2 deletions, s2 none.
     assert interval is not None and (interval.low, interval.high) == (0.0, pytest.approx(2 / 7))
     assert words_of([score]) == ({"a", "b", "c", "d"}, {"a", "b", "c", "d", "sea", "zz"})
+
+
+def test_phones_of_groups_are_counted(tmp_path: Path) -> None:
+    groups = {f"u{i}": {"age": "adult" if i == 1 else "child"} for i in range(4)}
+    hyps = ["a b b d", "a b c", "a b sea d", "a b c d zz"]
+    found = phone_rates(_write(tmp_path / "x", [*hyps], groups=groups), SPOKEN)
+    assert set(found) == {Place("test_x"), *(Place("test_x", "age", v) for v in ("adult", "child"))}
+    child, adult = found[Place("test_x", "age", "child")], found[Place("test_x", "age", "adult")]
+    assert child.counts == ErrorCounts(hits=20, substitutions=1, insertions=1)
+    assert adult.counts == ErrorCounts(hits=5, deletions=2)
+    assert (child.unspoken, adult.unspoken) == (1, 0)
+    # s0 has 2 errors in 14 phones, s2 none in 7; s1 is alone.
+    assert child.interval is not None and child.interval.high == pytest.approx(2 / 14)
+    assert adult.interval is None
 
 
 def test_bad_input(tmp_path: Path) -> None:
