@@ -6,13 +6,15 @@ from typing import Annotated
 
 from annotated_types import MinLen
 
+from local.stages.data import PhoneOptions
 from local.stages.first_pass import (
-    AmOptions,
+    GraphOptions,
     choose_am,
     first_pass,
     score,
     train_head,
     train_upper,
+    use_hotwords,
 )
 from local.stages.second_pass import whisper_lists
 from privasr_k2.recipe.declare import EncoderPart, Recipe
@@ -23,8 +25,8 @@ LABELS = {"head": "frozen, head", "bias": "biases (BitFit) and head", "lora": "L
 
 
 @dataclass(frozen=True)
-class Options(AmOptions):
-    """Those of the acoustic model, and what is compared."""
+class Options(PhoneOptions, GraphOptions):
+    """Those of the acoustic model, its graph and the report, and what is compared."""
 
     parts: Annotated[tuple[EncoderPart, ...], MinLen(1)] = option(
         ("head", "bias", "lora", "last_block"), "what is trained, a model each")
@@ -42,7 +44,7 @@ def stages(r: Recipe, o: Options) -> None:
     firsts = {part: first_pass(of, o) for part, of in of_part.items()}
     r.sort_stages()
     first = firsts[o.parts[0]]
-    r.exp = f"exp/encoder_{choose_am(r, o).head}"
+    r.exp = f"exp/encoder_{choose_am(r, o).head}{use_hotwords(r, o)}"
     whisper = None
     if o.whisper is not None:
         whisper = r.system("whisper", label="Whisper's own decoder", method="public")
@@ -72,4 +74,4 @@ def stages(r: Recipe, o: Options) -> None:
             if part != "head":
                 train_upper(of_part[part], 10, f"{LABELS[part]}, {held}", o, firsts[part].data,
                             head, f"{r.exp}/folds/{part}/{fold}", **values)
-    r.report(11, manifests=first.data.manifests)
+    r.report(11, manifests=first.data.manifests, phones=o.per)

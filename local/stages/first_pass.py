@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from local.stages.data import Data, am_layers, feature_name, part_values, prepare_data
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Choices, Count, Positive, from_conf, option, path_option
+from privasr_k2.text.hotwords import Bonus, read_hotwords
 
 
 def encoder_names() -> tuple[str, ...]:
@@ -34,8 +35,17 @@ class AmOptions:
 
 
 @dataclass(frozen=True)
-class FirstPassOptions(AmOptions):
-    """Those of the acoustic model, or a recognizer that needs none."""
+class GraphOptions(AmOptions):
+    """Those of the acoustic model, and what its graph prefers."""
+
+    hotwords: Path | None = path_option(
+        "names and phrases of a user, one a line, maybe a tab and a bonus: found more often")
+    hotword_bonus: Bonus | None = from_conf("hotwords.hotword_bonus", "of each of their words, ln")
+
+
+@dataclass(frozen=True)
+class FirstPassOptions(GraphOptions):
+    """Those of the acoustic model and its graph, or a recognizer that needs none."""
 
     whisper: Path | None = path_option(
         "folder of a Whisper model for CTranslate2: its own decoder is the first pass")
@@ -51,6 +61,7 @@ class FirstPass:
         exp: its folder, with weights, decode_dev and decode_test.
         name: tells it from first passes with other options, in names of folders.
         whisper: the folder of a Whisper model, whose search has no weights to choose.
+        has_hotwords: whether the graph has words of its own.
     """
 
     data: Data
@@ -60,6 +71,12 @@ class FirstPass:
     exp: str
     name: str = ""
     whisper: Path | None = None
+    has_hotwords: bool = False
+
+    @property
+    def lang(self) -> str:
+        """The folder with the words that it can find, and their pronunciations."""
+        return self.graph if self.has_hotwords else self.data.lang
 
     @property
     def weights(self) -> str | None:
@@ -190,16 +207,39 @@ def train_ngram(r: Recipe, data: Data) -> str:
                    out_lm=f"data/lm/{data.lang_name}.arpa.gz")
 
 
-def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
+def use_hotwords(r: Recipe, o: GraphOptions) -> str:
+    """What folders of a run with a list are called after; its systems are named after it, too."""
+    if o.hotwords is None:
+        return ""
+    listed = read_hotwords(o.hotwords)
+    r.note = f", {len(listed.entries)} hotwords of {listed.name}"
+    r.facts |= {"hotwords": listed.name, "hotword_entries": len(listed.entries),
+                "hotword_bonus": o.hotword_bonus}
+    bonus = "" if o.hotword_bonus is None else f"_{o.hotword_bonus:g}"
+    return f"_hotwords_{listed.name}{bonus}"
+
+
+def compile_graph(r: Recipe, o: GraphOptions, data: Data, lm: str, name: str) -> str:
+    """Stage 4."""
+    flags = {"in_lang": data.lang, "in_lm": lm, "out_dir": f"data/graph_{data.lang_name}{name}"}
+    if o.hotwords is None:
+        return r.stage(4, "decoding graph", "compile_graph", config="graph", **flags)
+    return r.stage(4, "decoding graph with hotwords", "compile_graph",
+                   config=("graph", "hotwords"), in_hotwords=o.hotwords, **flags,
+                   set={"hotword_bonus": o.hotword_bonus})
+
+
+def first_pass(r: Recipe, o: GraphOptions) -> FirstPass:
     """Stages 0 to 8, the same for all recipes and written once."""
     am = choose_am(r, o)
     data = prepare_data(r, lang_name=am.lang_name, lang_flags=am.lang_flags)
-    suffix = "_kaldi" if r.data.backend == "kaldi" else ""
+    listed = use_hotwords(r, o)
+    suffix = f"{listed}{'_kaldi' if r.data.backend == 'kaldi' else ''}"
     lm = train_ngram(r, data)
-    graph = r.stage(4, "decoding graph", "compile_graph", config="graph", in_lang=data.lang,
-                    in_lm=lm, out_dir=f"data/graph_{data.lang_name}")
+    graph = compile_graph(r, o, data, lm, listed)
     model = train_acoustic_model(r, o, am, data)
-    first = FirstPass(data, model, lm, graph, f"{am.exp}{suffix}", f"{am.name}{suffix}")
+    first = FirstPass(data, model, lm, graph, f"{am.exp}{suffix}", f"{am.name}{suffix}",
+                      has_hotwords=bool(listed))
     decode(r, 6, "decode dev over a grid of weights", first, "dev", f"{first.exp}/decode_dev",
            tuned=False)
     tune_weights(r, 7, "LM weight and insertion penalty, chosen on dev", first)
@@ -214,5 +254,5 @@ def score(
 ) -> str:
     """Count the errors of a role's hypotheses."""
     return r.stage(number, title, "wer", config="wer", in_hyps=hyps, in_weights=weights,
-                   in_manifests=first.data.manifests, in_lang=lang or first.data.lang, out_dir=out,
+                   in_manifests=first.data.manifests, in_lang=lang or first.lang, out_dir=out,
                    set={"role": role}, **flags)

@@ -24,7 +24,7 @@ def nbest_lists(
                              hyps=hyps, num_hypotheses=num_paths)
     r.stage(number, title, "decode", jobs=r.run.nj, device=True, config=("decode", "nbest"),
             in_model=first.am, in_graph=first.graph, in_weights=first.weights,
-            in_feats=first.data.feats, in_lang=first.data.lang, out_nbest=f"{out}/JOB.jsonl",
+            in_feats=first.data.feats, in_lang=first.lang, out_nbest=f"{out}/JOB.jsonl",
             set={"backend": "k2", "role": role, "num_paths": num_paths})
     return out
 

@@ -5,6 +5,13 @@ r"""Compile decoding graphs from a language folder and an LM: HLG for k2, TLG fo
 
 The LM is an ARPA file, or the folder of a class LM. Names are then marked in what is recognized,
 and replace_names puts other names into the graph.
+
+With --in-hotwords, a word or a phrase a line, maybe with a tab and its bonus, the graph of an ARPA
+model has all words of the list and prefers them. Section hotwords has the bonus of other lines:
+
+    privasr verb compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz \
+        --in-hotwords contacts.txt --out-dir data/graph_phone_contacts \
+        --config conf/common.yaml#graph conf/common.yaml#hotwords
 """
 
 from __future__ import annotations
@@ -12,12 +19,15 @@ from __future__ import annotations
 import logging
 
 from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
 from privasr_k2.graph.class_pieces import compile_class_graph
 from privasr_k2.graph.hlg import compile_graph, save_graph
+from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
 from privasr_k2.graph.lang import file_hash, load_lang
 from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.lm.arpa import read_arpa
 from privasr_k2.lm.class_files import load_class_lm
+from privasr_k2.text.hotwords import read_hotwords
 
 log = logging.getLogger(__name__)
 
@@ -28,16 +38,24 @@ def main() -> None:
         __doc__,
         in_lang="PATH the language folder",
         in_lm="PATH the n-gram model, ARPA, or a class LM",
+        in_hotwords="[FILE] words and phrases that are likely to be said",
         out_dir="PATH the graph folder",
     )
-    config = cli.load(ClassGraphConfig, args)
+    hotwords = None if args.in_hotwords is None else read_hotwords(args.in_hotwords)
+    if hotwords is not None and args.in_lm.is_dir():
+        expected, way_out = "an ARPA model", "put the names into its classes: replace_names"
+        raise ConfigError("--in-hotwords", expected, f"the class LM {args.in_lm}", way_out)
+    config = cli.load(ClassGraphConfig if hotwords is None else HotwordGraphConfig, args)
     lang = load_lang(args.in_lang)
     parts = sorted(path for path in args.in_lm.rglob("*") if path.is_file()) or [args.in_lm]
     if args.in_lm.is_dir():
         class_lm = load_class_lm(args.in_lm)
         graphs, info = compile_class_graph(lang, class_lm, config, place=args.in_lm)
-    else:
+    elif hotwords is None:
         graphs, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
+    else:
+        model, place = read_arpa(args.in_lm), {"model_path": args.in_lm}
+        lang, graphs, info = compile_hotword_graph(lang, model, config, hotwords, **place)
     sources = (lang.folder / "lexicon.txt", lang.folder / "tokens.txt", *parts)
     hashes = {path.name: file_hash(path) for path in sources}
     save_graph(graphs, lang, {**info, "sha256": hashes}, args.out_dir)

@@ -6,8 +6,9 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lis
 
 A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths
 (N,)). recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can
-be moved. CTM needs lists with word times. With --in-scores, the output of lm_scores, Kaldi's
-archives also have the costs of these LMs: lm_cost.NAME.
+be moved. With --in-lang, --in-lm and the layers of graph and hotwords, too, it says how privasr
+transcribe --hotwords makes another graph. CTM needs lists with word times. With --in-scores, the
+output of lm_scores, Kaldi's archives also have the costs of these LMs: lm_cost.NAME.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _NEEDS = {
     "out_trn": ("in_nbest",),
     "out_ref_trn": ("in_nbest",),
 }
+#: What may be given for a recognizer besides, both or none.
+_FOR_HOTWORDS = ("in_lang", "in_lm")
 
 
 def main() -> None:
@@ -46,6 +49,8 @@ def main() -> None:
         in_graph="[DIR] the graph folder",
         in_feats="[DIR] the feature folder",
         in_weights="[FILE] weights.json, chosen on dev",
+        in_lang="[DIR] the language folder of the graph, for --hotwords of transcribe",
+        in_lm="[FILE] its n-gram model",
         out_recognizer="[FILE] recognizer.yaml",
     )
     lists = parser.add_argument_group("N-best lists")
@@ -62,7 +67,9 @@ def main() -> None:
     written = [name for name in _NEEDS if getattr(args, name) is not None]
     needed = {name for out in written for name in _NEEDS[out]}
     inputs = {name for names in _NEEDS.values() for name in names}
-    given = {name for name in inputs if getattr(args, name)}
+    given = {name for name in (*inputs, *_FOR_HOTWORDS) if getattr(args, name)}
+    if args.out_recognizer and given.issuperset(_FOR_HOTWORDS):
+        needed.update(_FOR_HOTWORDS)
     if not written or given != needed:
         wanted = "; ".join(f"{_flags(_NEEDS[out])} for {_flags([out])}" for out in written)
         found, wanted = _flags(sorted(given)) or "none", wanted or "an --out flag"
@@ -93,15 +100,22 @@ def _model(args: argparse.Namespace) -> None:
 def _recognizer(args: argparse.Namespace) -> None:
     from privasr_k2 import config
     from privasr_k2.decoding.jobs import DecodeConfig
-    from privasr_k2.decoding.recognizer import describe
+    from privasr_k2.decoding.recognizer import RecognizerConfig, describe
 
+    sources = None
+    if args.in_lang is None:
+        settings = cli.load(DecodeConfig, args)
+    else:
+        settings = cli.load(RecognizerConfig, args)
+        sources = args.in_lang, args.in_lm, settings
     spec = describe(
         model=args.in_model,
         graph=args.in_graph,
         features=args.in_feats,
         weights=args.in_weights,
-        search=cli.load(DecodeConfig, args).search(),
+        search=settings.search(),
         beside=args.out_recognizer.parent,
+        sources=sources,
     )
     config.save(spec, args.out_recognizer)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,11 +15,17 @@ from privasr_k2 import config as configuration
 from privasr_k2.constraints import Checked, one_of
 from privasr_k2.data.features import DIMENSIONS, ENCODER, PUBLIC_ENCODER, OutputConfig, extract
 from privasr_k2.decoding.first_pass import FirstPass, SearchConfig
+from privasr_k2.decoding.jobs import DecodeConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.tune import read_weights
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_yaml
 from privasr_k2.graph.folder import check_outputs
+from privasr_k2.graph.hlg import save_graph
+from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
+from privasr_k2.graph.lang import load_lang
+from privasr_k2.lm.arpa import read_arpa
+from privasr_k2.text.hotwords import Hotwords
 
 if TYPE_CHECKING:
     from privasr_k2.am.ctc import CtcModel
@@ -39,6 +46,8 @@ class RecognizerSpec(Checked):
         search: pruning, and as its grid the point that was chosen on dev.
         public_encoder, outputs: its folder, and which of its outputs are the features; empty
             without one.
+        lang, lm, graph_settings: what another graph is made of, with a user's hotwords: the
+            language folder, the n-gram model, and how; empty where it is not known.
     """
 
     model: str
@@ -48,10 +57,25 @@ class RecognizerSpec(Checked):
     search: SearchConfig
     public_encoder: str = ""
     outputs: dict[str, Any] = field(default_factory=dict)
+    lang: str = ""
+    lm: str = ""
+    graph_settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RecognizerConfig(DecodeConfig, HotwordGraphConfig):
+    """Settings of sections ``decode``, ``graph`` and ``hotwords``."""
 
 
 def describe(
-    *, model: Path, graph: Path, features: Path, weights: Path, search: SearchConfig, beside: Path
+    *,
+    model: Path,
+    graph: Path,
+    features: Path,
+    weights: Path,
+    search: SearchConfig,
+    beside: Path,
+    sources: tuple[Path, Path, HotwordGraphConfig] | None = None,
 ) -> RecognizerSpec:
     """The specification of a recognizer whose file will stand in the folder ``beside``.
 
@@ -59,9 +83,18 @@ def describe(
         model, graph, features: folders; the model was trained on these features.
         weights: ``weights.json``, chosen on dev.
         search: pruning; its grid is replaced by the chosen point.
+        sources: language folder, n-gram model and settings of the graph, to make others.
     """
     features_of = read_yaml(features / "features.yaml")
-    chosen = read_weights(weights)
+    chosen, more = read_weights(weights), {}
+    if sources is not None:
+        lang, lm, config = sources
+        names = [one.name for one in dataclasses.fields(HotwordGraphConfig)]
+        more = {
+            "lang": os.path.relpath(lang, beside),
+            "lm": os.path.relpath(lm, beside),
+            "graph_settings": {name: getattr(config, name) for name in names},
+        }
     return RecognizerSpec(
         model=os.path.relpath(model, beside),
         graph=os.path.relpath(graph, beside),
@@ -72,6 +105,7 @@ def describe(
         search=dataclasses.replace(
             search, lm_weights=[chosen.lm_weight], insertion_penalties=[chosen.insertion_penalty]
         ),
+        **more,
     )
 
 
@@ -88,8 +122,23 @@ class Recognizer:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
 
     @classmethod
-    def from_folder(cls, folder: str | Path, *, device: str = "cpu") -> Recognizer:
-        """The recognizer of a recipe's ``exp`` folder, which holds ``recognizer.yaml``."""
+    def from_folder(
+        cls,
+        folder: str | Path,
+        *,
+        device: str = "cpu",
+        hotwords: Hotwords | None = None,
+        bonus: float | None = None,
+    ) -> Recognizer:
+        """The recognizer of a recipe's ``exp`` folder, which holds ``recognizer.yaml``.
+
+        Args:
+            hotwords: makes another graph with this list, in place of the folder's own.
+            bonus: of its words, natural log; ``None``: as the recipe's settings have it.
+
+        Raises:
+            DataError: no recognizer, or one that takes no audio; hotwords that it cannot use.
+        """
         from privasr_k2.am.checkpoints import load_model
 
         folder = Path(folder)
@@ -103,7 +152,13 @@ class Recognizer:
             found = f"{spec.features} ones, which came with the corpus"
             raise DataError(file, expected, found, "train with audio, or use bin.decode")
         model = load_model(folder / spec.model, device)
-        decoder = open_decoder(folder / spec.graph, spec.search, device=device)
+        if hotwords is None:
+            decoder = open_decoder(folder / spec.graph, spec.search, device=device)
+        else:
+            with tempfile.TemporaryDirectory() as made:
+                graph = Path(made) / "graph"
+                make_graph(folder, spec, hotwords, graph, bonus=bonus)
+                decoder = open_decoder(graph, spec.search, device=device)
         outputs = model.num_tokens, model.tokens, model.ctc_topology
         check_outputs(decoder.graph, *outputs, folder / spec.model)
         return cls(spec, model, decoder, device)
@@ -130,6 +185,32 @@ class Recognizer:
         folder = Path(self.spec.public_encoder)
         config = configuration.from_values(OutputConfig, self.spec.outputs, FILE)
         return FrozenEncoder(folder, config).extract(samples, self.spec.sampling_rate)
+
+
+def make_graph(
+    folder: Path, spec: RecognizerSpec, hotwords: Hotwords, out: Path, *, bonus: float | None
+) -> None:
+    """Compile a recognizer's graph with a list of hotwords, from its lexicon and n-gram model.
+
+    Args:
+        folder: of ``recognizer.yaml``.
+        out: the new graph folder.
+        bonus: in place of that of the settings.
+
+    Raises:
+        DataError: the recognizer does not say what its graph was made of; a word of the list
+            without pronunciation.
+    """
+    if not spec.lang:
+        expected, way_out = "lang, lm and graph_settings", "run the recipe's export stage again"
+        raise DataError(folder / FILE, expected, "none of them", way_out)
+    values = spec.graph_settings | ({} if bonus is None else {"hotword_bonus": bonus})
+    config = configuration.from_values(HotwordGraphConfig, values, folder / FILE)
+    lang, lm = load_lang(folder / spec.lang), folder / spec.lm
+    whole, graphs, info = compile_hotword_graph(
+        lang, read_arpa(lm), config, hotwords, model_path=lm
+    )
+    save_graph(graphs, whole, info, out)
 
 
 def read_audio(path: Path) -> tuple[np.ndarray, int]:

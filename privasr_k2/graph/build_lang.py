@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,15 @@ import yaml
 from privasr_k2.constraints import Checked, Count, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, write_json, write_text
-from privasr_k2.graph.lang import BACKOFF, BLANK, EPSILON, file_hash, parse_units, symbols_text
+from privasr_k2.graph.lang import (
+    BACKOFF,
+    BLANK,
+    EPSILON,
+    file_hash,
+    lexicon_text,
+    parse_units,
+    symbols_text,
+)
 from privasr_k2.graph.lexicon import (
     WORD_START,
     Pronunciations,
@@ -214,7 +222,7 @@ def _write_lexicon(folder: Path, tokens: Sequence[str], variants: Pronunciations
     words = sorted(variants)
     write_text(folder / "tokens.txt", symbols_text([BLANK, *tokens]))
     write_text(folder / "words.txt", symbols_text([EPSILON, *words, BACKOFF]))
-    write_text(folder / "lexicon.txt", "".join(_entries(variants)))
+    write_text(folder / "lexicon.txt", _entries(variants))
 
 
 def _write_dev_lexicon(folder: Path, variants: Pronunciations, tokens: Sequence[str]) -> None:
@@ -223,13 +231,11 @@ def _write_dev_lexicon(folder: Path, variants: Pronunciations, tokens: Sequence[
         word: [spelled for spelled in variants[word] if set(spelled) <= set(tokens)]
         for word in variants
     }
-    write_text(folder / "dev_lexicon.txt", "".join(_entries(usable)))
+    write_text(folder / "dev_lexicon.txt", _entries(usable))
 
 
-def _entries(variants: Pronunciations) -> Iterator[str]:
-    return (
-        f"{word} {' '.join(spelled)}\n" for word in sorted(variants) for spelled in variants[word]
-    )
+def _entries(variants: Pronunciations) -> str:
+    return lexicon_text((word, spelled) for word in sorted(variants) for spelled in variants[word])
 
 
 def _out_of_vocabulary(counts: Mapping[str, int], spellings: Spellings) -> dict[str, Any]:

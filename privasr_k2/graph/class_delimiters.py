@@ -51,6 +51,11 @@ class ClassDelimiters:
         """Their names, in the order of their numbers."""
         return tuple(f"#{end}{name}" for name in self.classes for end in "bx")
 
+    @property
+    def numbers(self) -> range:
+        """Their numbers."""
+        return range(self.first, self.first + 2 * len(self.classes))
+
     def split(self, symbols: Sequence[int]) -> tuple[tuple[int, ...], tuple[Span, ...] | None]:
         """The words of a path, and the spans of its names; None where the graph has no classes.
 

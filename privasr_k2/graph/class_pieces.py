@@ -91,7 +91,7 @@ def compile_class_graph(
     G = grammar(lm.root, words, backoff_label=backoff, place=place)
     G = with_calls(G, delimiters, backoff_label=backoff, cut_history=config.cut_history)
     laps.lap("G")
-    LG = compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters)
+    LG = compose_lexicon_and_grammar(lang, G, config.max_states, symbols=delimiters.numbers)
     root = Fst.from_kaldifst(LG)
     laps.lap("LG of the root model")
     names = {
@@ -127,7 +127,7 @@ def names_piece(
     G, unknown = names_grammar(sub, kind, word_ids, leave=leave, source=source), None
     if UNK in word_ids and UNK in sub.words:
         unknown = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
-    marks = {"delimiters": delimiters, "unknown": unknown}
+    marks = {"symbols": delimiters.numbers, "unknown": unknown}
     LG = compose_lexicon_and_grammar(lang, G, config.max_states, **marks)
     return Fst.from_kaldifst(LG)
 

@@ -45,6 +45,11 @@ class Grammar:
         return "".join(lines)
 
 
+def empty_history(G: Grammar, backoff_label: int) -> np.ndarray:
+    """The state of the empty history: the only one that backs off no further."""
+    return np.setdiff1d(np.arange(len(G.finals)), G.sources[G.labels == backoff_label])
+
+
 def grammar(
     model: Arpa, word_ids: dict[str, int], *, backoff_label: int, place: str | Path
 ) -> Grammar:

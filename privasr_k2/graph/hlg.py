@@ -8,6 +8,7 @@ epsilons and are removed, because k2's search takes label 0 for the blank; ``HLG
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections import Counter
@@ -23,7 +24,6 @@ from privasr_k2.constraints import Checked, Count, one_of
 from privasr_k2.errors import GraphError
 from privasr_k2.fileio import atomic_path, disk_errors, write_text
 from privasr_k2.graph import tlg
-from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.ctc_compose import compose_ctc
 from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
 from privasr_k2.graph.folder import (
@@ -35,7 +35,7 @@ from privasr_k2.graph.folder import (
     read_folder,
 )
 from privasr_k2.graph.grammar import Grammar, grammar
-from privasr_k2.graph.lang import Lang, symbols_text
+from privasr_k2.graph.lang import Lang, lexicon_text, symbols_text
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.graph.unknown_names import lexicon_entry
 from privasr_k2.lm.arpa import Arpa
@@ -147,16 +147,16 @@ def compose_lexicon_and_grammar(
     G: Grammar,
     max_states: int,
     *,
-    delimiters: ClassDelimiters | None = None,
+    symbols: range = range(0),
     unknown: Grammar | None = None,
 ) -> kaldifst.StdVectorFst:
     """LG, determinized and minimized, with its disambiguation symbols.
 
     Args:
-        G: over words and the delimiters behind them.
+        G: over words and symbols.
         max_states: before minimization.
-        delimiters: of a graph with classes.
-        unknown: the loop of ``<unk>``, the word in front of the delimiters, if there is one.
+        symbols: numbers of G's labels that are no words and pass the lexicon, such as delimiters.
+        unknown: the loop of ``<unk>``, the word in front of the symbols, if there is one.
 
     Raises:
         GraphError: nothing is left, or the graph grows beyond ``max_states``.
@@ -165,13 +165,11 @@ def compose_lexicon_and_grammar(
 
     lexicon_text, num_disambig = lexicon_openfst(lang)
     first = lang.num_tokens + num_disambig
-    num_delimiters = len(delimiters.symbols) if delimiters else 0
-    numbers = range(num_delimiters) if delimiters else ()
-    loops = "".join(f"0 0 {first + n} {delimiters.first + n}\n" for n in numbers)
+    loops = "".join(f"0 0 {first + n} {symbol}\n" for n, symbol in enumerate(symbols))
     lexicon_text = loops + lexicon_text
     if unknown is not None:
         # A line makes at most one state.
-        enter, beyond = first + num_delimiters, lexicon_text.count("\n")
+        enter, beyond = first + len(symbols), lexicon_text.count("\n")
         states = {"first_state": beyond, "enter": enter, "leave": enter + 1}
         lexicon_text += lexicon_entry(unknown, **states, word=len(lang.words))
     lexicon, acceptor = kaldifst.compile(lexicon_text), kaldifst.compile(G.to_openfst())
@@ -197,10 +195,30 @@ def compile_graph(
     """The graphs, and the content of ``graph.yaml``: topology, sizes, seconds of each step."""
     laps = Laps()
     G = grammar(model, lang.word_ids, backoff_label=len(lang.words) - 1, place=model_path)
+    return compile_grammar(lang, G, model, config, laps, place=model_path)
+
+
+def compile_grammar(
+    lang: Lang,
+    G: Grammar,
+    model: Arpa,
+    config: GraphConfig,
+    laps: Laps,
+    *,
+    place: Path,
+    symbols: range = range(0),
+) -> tuple[Compiled, dict[str, Any]]:
+    """As :func:`compile_graph`, of a grammar that was made of ``model``.
+
+    Args:
+        symbols: labels of G behind those of the words; they become epsilons.
+    """
     laps.lap("G")
-    LG = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states))
+    LG = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states, symbols=symbols))
+    silent = np.isin(LG.olabels, symbols)
+    LG = dataclasses.replace(LG, olabels=np.where(silent, 0, LG.olabels).astype(np.int32))
     laps.lap("LG")
-    graphs, more = finished(LG, lang, config.ctc_topology, laps, place=model_path)
+    graphs, more = finished(LG, lang, config.ctc_topology, laps, place=place)
     more["num_states"] = {"G": len(G.finals), **more["num_states"]}
     more["num_arcs"] = {"G": len(G.sources), **more["num_arcs"]}
     return graphs, {**about(lang, G, model, config), **more}
@@ -243,7 +261,10 @@ def finished(
 
 
 def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path) -> None:
-    """Write a graph folder with symbols, ``graph.yaml`` and pieces, all or nothing."""
+    """Write a graph folder with symbols, ``graph.yaml`` and pieces, all or nothing.
+
+    With hotwords it gets a lexicon, too.
+    """
     from safetensors.numpy import save_file
 
     HLG = graphs.HLG
@@ -262,6 +283,8 @@ def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path)
         write_text(temporary / INFO, yaml.safe_dump(info, sort_keys=False))
         write_text(temporary / "tokens.txt", symbols_text(lang.tokens))
         write_text(temporary / "words.txt", symbols_text(graphs.words))
+        if "hotwords" in info:  # then the folder is a language folder, of the graph's words
+            write_text(temporary / "lexicon.txt", lexicon_text(lang.pronunciations))
         for name, piece in graphs.pieces.items():
             (temporary / PIECES).mkdir(exist_ok=True)
             piece.write(temporary / PIECES / name)

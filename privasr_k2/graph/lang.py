@@ -146,6 +146,15 @@ def symbols_text(symbols: Iterable[str]) -> str:
     return "".join(f"{symbol} {number}\n" for number, symbol in enumerate(symbols))
 
 
+def lexicon_text(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """The text of ``WORD token token...`` lines.
+
+    >>> lexicon_text([("ab", ("A", "B"))])
+    'ab A B\\n'
+    """
+    return "".join(f"{word} {' '.join(tokens)}\n" for word, tokens in entries)
+
+
 def read_lexicon(path: Path) -> list[tuple[int, str, tuple[str, ...]]]:
     """The entries of ``WORD token token...`` lines with their line numbers.
 

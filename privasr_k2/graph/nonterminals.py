@@ -22,7 +22,7 @@ from privasr_k2.constraints import Count, one_of
 from privasr_k2.errors import GraphError
 from privasr_k2.fileio import read_lines
 from privasr_k2.graph.class_delimiters import ClassDelimiters
-from privasr_k2.graph.grammar import Grammar
+from privasr_k2.graph.grammar import Grammar, empty_history
 from privasr_k2.graph.hlg import GraphConfig
 from privasr_k2.graph.unknown_names import UNKNOWN_NAMES
 from privasr_k2.lm.arpa import UNK
@@ -67,10 +67,9 @@ def with_calls(
     num_states = len(G.finals)
     calls = np.flatnonzero(G.labels >= delimiters.first)
     kinds = (G.labels[calls] - delimiters.first) // 2
-    # The empty history is the only state that backs off no further; it has an arc for every tag.
-    empty = np.setdiff1d(np.arange(num_states), G.sources[G.labels == backoff_label])
     own = np.full(len(delimiters.classes), -1)
-    plain = np.isin(G.sources[calls], empty)
+    # The empty history has an arc for every tag.
+    plain = np.isin(G.sources[calls], empty_history(G, backoff_label))
     own[kinds[plain]] = G.targets[calls[plain]]
     if (own < 0).any():
         name = delimiters.classes[int(np.flatnonzero(own < 0)[0])]

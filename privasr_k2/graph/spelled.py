@@ -6,8 +6,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from privasr_k2.data.batches import drop_unspelled, encode_texts
+from privasr_k2.fileio import read_yaml
 from privasr_k2.graph.lang import Lang
-from privasr_k2.graph.lexicon import WORD_START, spell_in_characters, spell_in_pieces
+from privasr_k2.graph.lexicon import (
+    WORD_START,
+    Pronunciations,
+    cmudict_path,
+    spell_in_characters,
+    spell_in_phones,
+    spell_in_pieces,
+)
 
 if TYPE_CHECKING:
     from lhotse import CutSet
@@ -20,20 +28,46 @@ def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """
     known = lang.first_pronunciations
     wanted = set(words)
-    rest = sorted(wanted - known.keys())
     numbers = {word: known[word] for word in sorted(wanted & known.keys())}
-    if rest and any(token.startswith(WORD_START) for token in lang.tokens):
-        pieces = lang.folder / "bpe.model"
-        known_characters = set(lang.tokens[1:]) - {WORD_START}
-        spelled = (
-            spell_in_pieces((), rest, pieces)
-            if pieces.is_file()
-            else spell_in_characters((), rest, known=known_characters)
-        )
-        for word, (tokens, *_) in spelled.variants.items():
-            if lang.token_ids.keys() >= set(tokens):
-                numbers[word] = tuple(lang.token_ids[token] for token in tokens)
+    for word, (tokens, *_) in _as_written(lang, wanted - known.keys()).items():
+        numbers[word] = tuple(lang.token_ids[token] for token in tokens)
     return numbers
+
+
+def pronunciations(lang: Lang, words: Iterable[str]) -> Pronunciations:
+    """Pronunciations in the tokens of a language folder, of words that its lexicon lacks.
+
+    Characters and pieces are those of :func:`spellings`. Phones come from what ``lang.yaml`` names,
+    CMUdict and espeak-ng. Words that cannot be spelled so are absent.
+    """
+    words = set(words)
+    if not words or _has_written_tokens(lang):
+        return _as_written(lang, words)
+    about = read_yaml(lang.folder / "lang.yaml")
+    sources = {"corpus_lexicon": None, "cmudict": cmudict_path(about["cmudict"])}
+    spelled = spell_in_phones((), words, **sources, g2p=about["g2p"])
+    return _in_tokens(lang, spelled.variants)
+
+
+def _has_written_tokens(lang: Lang) -> bool:
+    return any(token.startswith(WORD_START) for token in lang.tokens)
+
+
+def _as_written(lang: Lang, words: Iterable[str]) -> Pronunciations:
+    """Words in characters or pieces; none in a language folder of phones."""
+    words, pieces = sorted(words), lang.folder / "bpe.model"
+    if not words or not _has_written_tokens(lang):
+        return {}
+    if pieces.is_file():
+        return _in_tokens(lang, spell_in_pieces((), words, pieces).variants)
+    known = set(lang.tokens[1:]) - {WORD_START}
+    return _in_tokens(lang, spell_in_characters((), words, known=known).variants)
+
+
+def _in_tokens(lang: Lang, variants: Pronunciations) -> Pronunciations:
+    tokens = lang.token_ids.keys()
+    kept = {word: [v for v in spelled if tokens >= set(v)] for word, spelled in variants.items()}
+    return {word: spelled for word, spelled in kept.items() if spelled}
 
 
 def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dict[str, list[int]]]:

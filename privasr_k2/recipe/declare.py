@@ -123,6 +123,7 @@ class Recipe:
 
     Attributes:
         exp: the folder of its experiment; a recipe sets it before it declares systems.
+        note, facts: end of the labels, and further facts, of all systems declared from then on.
         records: the words of every stage so far, for :func:`privasr_k2.recipe.plan.parse`.
     """
 
@@ -135,6 +136,8 @@ class Recipe:
     root: Path
     command: str
     exp: str = ""
+    note: str = ""
+    facts: dict[str, Fact] = field(default_factory=dict)
     records: list[list[str]] = field(default_factory=list)
     systems: dict[str, Declared] = field(default_factory=dict)
     report_path: str = ""
@@ -252,7 +255,8 @@ class Recipe:
             place, found = f"recipe {self.name}", f"{name} twice"
             raise ConfigError(place, "each system once", found, "correct the recipe")
         values = {
-            **{"label": label, "method": method, "facts": facts, "protects": protects},
+            **{"label": f"{label}{self.note}", "method": method, "protects": protects},
+            "facts": {**self.facts, **facts},
             "public": public.name if public else "",
             "not_private": not_private.name if not_private else "",
             "headline": headline,

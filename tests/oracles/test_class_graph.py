@@ -70,7 +70,8 @@ def whole(lang: Lang, lm: ClassLm, cut_history: bool) -> Fst:
         leave = delimiters.first + 2 * n + 1
         fst = splice(fst, {leave: _as_fst(names_grammar(sub, kind, lang.word_ids, leave=leave))})
     G = Grammar(fst.sources, fst.targets, fst.ilabels, fst.costs, fst.finals, 0)
-    return Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, 100_000, delimiters=delimiters))
+    LG = compose_lexicon_and_grammar(lang, G, 100_000, symbols=delimiters.numbers)
+    return Fst.from_kaldifst(LG)
 
 
 def _as_fst(G: Grammar) -> Fst:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from privasr_k2 import __main__ as command
 from tests.support.conf import section
+from tests.support.hotwords import write_list
 from tests.support.verbs import call, refused
 
 HEAVY = ("torch", "lhotse", "k2", "numpy", "scipy", "omegaconf", "yaml")
@@ -66,6 +67,9 @@ def test_there_are_at_most_55_verbs() -> None:
         ("audit --in-timeline t --in-nbest n", "--in-timeline --in-nbest --in-lm"),
         ("export --in-model m --out-trn t", "--in-nbest for --out-trn"),
         ("export --in-model m --out-recognizer r", "--in-graph --in-feats --in-weights"),
+        ("export --in-lang l --in-model m --out-recognizer r", "--in-lang --in-model"),
+        ("transcribe --in-exp e --hotword-bonus 2 f.wav", "--hotwords with it"),
+        ("compile_graph --in-lang l --in-lm . --in-hotwords LIST --out-dir o", "replace_names"),
         ("import_external --raw-model m --out-nbest n", "--raw-tokens --out-dir"),
         ("train_ngram --in-text t --in-public-lists l --out-lm m", "--out-class-lm"),
         ("train_ngram --in-lm l --in-text t --out-class-lm m", "--in-lm for --out-lm"),
@@ -82,7 +86,8 @@ def test_there_are_at_most_55_verbs() -> None:
         ("report_entities --in-text t --out-report r --in-privacy p", "give both"),
     ],
 )
-def test_flags_of_one_verb_that_do_not_go_together(words: str, part: str) -> None:
+def test_flags_of_one_verb_that_do_not_go_together(words: str, part: str, tmp_path: Path) -> None:
+    words = words.replace("LIST", str(write_list(tmp_path / "names.txt", "ann")))
     required = {
         "decode": "--in-model m --in-feats f",
         "audit": "--out-audit a",

@@ -8,9 +8,13 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.decoding.first_pass import SearchConfig
-from privasr_k2.decoding.recognizer import FILE, Recognizer, describe
+from privasr_k2.decoding.recognizer import FILE, Recognizer, RecognizerSpec, describe, make_graph
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_text
+from privasr_k2.graph.hotwords import HotwordGraphConfig
+from privasr_k2.text.hotwords import read_hotwords
+from tests.support.conf import section
+from tests.support.hotwords import write_list
 
 SEARCH = SearchConfig("k2", 20.0, 8.0, 30, 1000, 0.8, [0.5, 1.0], [0.0])
 FEATURES = "dim: 13\nframe_shift: 0.01\nsampling_rate: 16000\n"
@@ -30,3 +34,22 @@ def test_a_corpus_that_brings_features_has_a_recognizer_that_takes_no_audio(tmp_
     config.save(spec, folder / FILE)
     with pytest.raises(DataError, match="features that are computed from audio: fbank or mfcc"):
         Recognizer.from_folder(folder)
+
+
+def test_what_another_graph_is_made_of(tmp_path: Path) -> None:
+    """Relative to the file; a recognizer that does not say it takes no hotwords."""
+    write_json(tmp_path / "weights.json", {"role": "dev", "lm_weight": 1, "insertion_penalty": 0})
+    write_text(tmp_path / "feats" / "features.yaml", f"kind: fbank\n{FEATURES}{STORED}")
+    settings = config.load(HotwordGraphConfig, [section("graph"), section("hotwords")])
+    paths = {"model": "am", "graph": "graph", "features": "feats", "weights": "weights.json"}
+    common = {name: tmp_path / path for name, path in paths.items()}
+    common |= {"search": SEARCH, "beside": tmp_path / "exp"}
+    sources = tmp_path / "lang", tmp_path / "lm.arpa", settings
+    spec = describe(**common, sources=sources)
+    config.save(spec, tmp_path / "exp" / FILE)
+    read = config.load(RecognizerSpec, [tmp_path / "exp" / FILE])
+    assert (read.lang, read.lm) == ("../lang", "../lm.arpa")
+    assert config.from_values(HotwordGraphConfig, read.graph_settings, FILE) == settings
+    listed = read_hotwords(write_list(tmp_path / "names.txt", "ann"))
+    with pytest.raises(DataError, match="export stage"):
+        make_graph(tmp_path, describe(**common), listed, tmp_path / "made", bonus=None)
