@@ -195,5 +195,5 @@ def _origin(card: EncoderCard | None, hashes: dict[str, str], path: Path) -> Ori
         sha256 = hashlib.sha256(lines.encode()).hexdigest()
     if card is None:
         name = path.stem if path.is_file() else path.resolve().name
-        return Origin(name, sha256, UNKNOWN, next(iter(hashes)))
-    return Origin(card.name, sha256, card.licence, card.source)
+        return Origin(name, sha256, UNKNOWN, next(iter(hashes)), hashes)
+    return Origin(card.name, sha256, card.licence, card.source, hashes)
