@@ -1,6 +1,7 @@
 r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lists.
 
-    privasr export --in-model exp/ctc/am --out-torchscript model.pt --out-onnx model.onnx
+    privasr export --in-model exp/ctc/am --out-torchscript model.pt --out-onnx model.onnx \
+        --out-tokens tokens.txt
     privasr export --in-model exp/ctc/am --in-public-encoder models/base \
         --out-difference trained.safetensors
     privasr export --in-difference trained.safetensors --in-public-encoder models/base \
@@ -23,12 +24,14 @@ import argparse
 from collections.abc import Sequence
 
 from privasr_k2.bin import cli
-from privasr_k2.errors import ConfigError
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import write_text
 
 #: What is written, with what it needs.
 _NEEDS = {
     "out_torchscript": ("in_model",),
     "out_onnx": ("in_model",),
+    "out_tokens": ("in_model",),
     "out_difference": ("in_model", "in_public_encoder"),
     "out_model": ("in_difference", "in_public_encoder"),
     "out_recognizer": ("in_model", "in_graph", "in_feats", "in_weights"),
@@ -47,7 +50,8 @@ def main() -> None:
         model,
         in_model="[DIR] the model's folder",
         out_torchscript="[FILE] for example model.pt",
-        out_onnx="[FILE] for example model.onnx",
+        out_onnx="[FILE] for example model.onnx; of filter banks as sherpa-onnx reads it",
+        out_tokens="[FILE] tokens.txt, which goes with it",
     )
     difference = parser.add_argument_group("what was trained upon a public encoder")
     cli.add_flags(
@@ -84,7 +88,7 @@ def main() -> None:
         wanted = "; ".join(f"{_flags(_NEEDS[out])} for {_flags([out])}" for out in written)
         found, wanted = _flags(sorted(given)) or "none", wanted or "an --out flag"
         raise ConfigError("privasr export", wanted, found, "see --help")
-    if args.out_torchscript or args.out_onnx:
+    if args.out_torchscript or args.out_onnx or args.out_tokens:
         _model(args)
     if args.out_difference or args.out_model:
         _difference(args)
@@ -101,12 +105,19 @@ def _flags(names: Sequence[str]) -> str:
 def _model(args: argparse.Namespace) -> None:
     from privasr_k2.am.checkpoints import load_model
     from privasr_k2.am.exporting import to_onnx, to_torchscript
+    from privasr_k2.am.files import TOKENS
+    from privasr_k2.graph.lang import symbols_text
 
     model = load_model(args.in_model)
     if args.out_torchscript is not None:
         to_torchscript(model, args.out_torchscript)
     if args.out_onnx is not None:
         to_onnx(model, args.out_onnx)
+    if args.out_tokens is not None:
+        if model.tokens is None:
+            place, way_out = args.in_model / TOKENS, "put the file there that it was trained with"
+            raise DataError(place, "the model's tokens", "no such file", way_out)
+        write_text(args.out_tokens, symbols_text(model.tokens))
 
 
 def _difference(args: argparse.Namespace) -> None:
