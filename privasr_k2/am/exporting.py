@@ -10,10 +10,13 @@ from torch import Tensor, nn
 
 from privasr_k2.am.ctc import CtcModel
 from privasr_k2.am.encoders.blstm import BlstmConfig
+from privasr_k2.data.features import DIMENSIONS
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import atomic_path
 
 OPSET = 14
+SHERPA_TYPE = "zipformer2_ctc"
+"""What sherpa-onnx calls models from icefall's filter banks and lengths to log-probabilities."""
 _INPUTS, _OUTPUTS = ["features", "lengths"], ["log_probs", "log_probs_lengths"]
 _PROBE_FRAMES = 97
 
@@ -26,16 +29,20 @@ def to_torchscript(model: nn.Module, path: Path) -> None:
 
 
 def to_onnx(model: nn.Module, path: Path) -> None:
-    """Write an ONNX file of the same signature, with N and T free."""
+    """Write an ONNX file of the same signature, with N and T free.
+
+    The metadata of a model of filter banks are those that sherpa-onnx knows it by.
+    """
     frames = {"features": {0: "N", 1: "T"}, "log_probs": {0: "N", 1: "T_out"}}
     dynamic = {**frames, "lengths": {0: "N"}, "log_probs_lengths": {0: "N"}}
+    traceable = _traceable(model)
     # The default exporter of torch 2 needs a package of its own.
     has_dynamo = "dynamo" in inspect.signature(torch.onnx.export).parameters
     tracing = {"dynamo": False} if has_dynamo else {}
     with atomic_path(path) as temporary:
         torch.onnx.export(
-            _traceable(model),
-            _example(model),
+            traceable,
+            _example(traceable),
             str(temporary),
             opset_version=OPSET,
             input_names=_INPUTS,
@@ -43,9 +50,35 @@ def to_onnx(model: nn.Module, path: Path) -> None:
             dynamic_axes=dynamic,
             **tracing,
         )
+        _add_metadata(temporary, metadata(traceable))
 
 
-def _traceable(model: nn.Module) -> nn.Module:
+def metadata(model: CtcModel) -> dict[str, str]:
+    """What an ONNX file says of a model, by sherpa-onnx's keys.
+
+    ``model_type`` is there where the features are as many as those of kind ``fbank``.
+    """
+    facts = {
+        "version": 1,
+        "model_author": "privasr_k2",
+        "feature_dim": model.feature_dim,
+        "vocab_size": model.num_tokens,
+        "subsampling_factor": model.subsampling,
+    }
+    if model.feature_dim == DIMENSIONS["fbank"]:
+        facts["model_type"] = SHERPA_TYPE
+    return {name: str(value) for name, value in facts.items()}
+
+
+def _add_metadata(path: Path, values: dict[str, str]) -> None:
+    import onnx
+
+    proto = onnx.load(str(path))
+    onnx.helper.set_model_props(proto, values)
+    onnx.save(proto, str(path))
+
+
+def _traceable(model: nn.Module) -> CtcModel:
     if not isinstance(model, CtcModel):
         way_out = "train one, or use the file that was imported"
         kind = type(model).__name__

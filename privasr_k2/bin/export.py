@@ -1,12 +1,20 @@
 r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lists.
 
-    privasr export --in-model exp/ctc/am --out-torchscript model.pt --out-onnx model.onnx
+    privasr export --in-model exp/ctc/am --out-torchscript model.pt --out-onnx model.onnx \
+        --out-tokens tokens.txt
+    privasr export --in-model exp/ctc/am --in-public-encoder models/base \
+        --out-difference trained.safetensors
+    privasr export --in-difference trained.safetensors --in-public-encoder models/base \
+        --out-model exp/theirs/am
     privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \
         --out-trn test.trn --out-ref-trn test.ref.trn
 
 A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths
-(N,)). recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can
-be moved. With --in-lang, --in-lm and the layers of graph and hotwords, too, it says how privasr
+(N,)). A difference is what was trained of a model that holds layers of a public encoder, without
+the public weights. With the same encoder it becomes the model again.
+
+recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can be
+moved. With --in-lang, --in-lm and the layers of graph and hotwords, too, it says how privasr
 transcribe --hotwords makes another graph. CTM needs lists with word times. With --in-scores, the
 output of lm_scores, Kaldi's archives also have the costs of these LMs: lm_cost.NAME.
 """
@@ -17,12 +25,16 @@ import argparse
 from collections.abc import Sequence
 
 from privasr_k2.bin import cli
-from privasr_k2.errors import ConfigError
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import write_text
 
 #: What is written, with what it needs.
 _NEEDS = {
     "out_torchscript": ("in_model",),
     "out_onnx": ("in_model",),
+    "out_tokens": ("in_model",),
+    "out_difference": ("in_model", "in_public_encoder"),
+    "out_model": ("in_difference", "in_public_encoder"),
     "out_recognizer": ("in_model", "in_graph", "in_feats", "in_weights"),
     "out_kaldi": ("in_nbest",),
     "out_ctm": ("in_nbest",),
@@ -41,7 +53,16 @@ def main() -> None:
         model,
         in_model="[DIR] the model's folder",
         out_torchscript="[FILE] for example model.pt",
-        out_onnx="[FILE] for example model.onnx",
+        out_onnx="[FILE] for example model.onnx; of filter banks as sherpa-onnx reads it",
+        out_tokens="[FILE] tokens.txt, which goes with it",
+    )
+    difference = parser.add_argument_group("what was trained upon a public encoder")
+    cli.add_flags(
+        difference,
+        in_public_encoder="[PATH] the encoder's folder or file",
+        out_difference="[FILE] of --in-model, what differs from the public weights",
+        in_difference="[FILE] of --out-difference",
+        out_model="[DIR] a model's folder of both",
     )
     recognizer = parser.add_argument_group("a recognizer, with --in-model and the layers of decode")
     cli.add_flags(
@@ -74,8 +95,10 @@ def main() -> None:
         wanted = "; ".join(f"{_flags(_NEEDS[out])} for {_flags([out])}" for out in written)
         found, wanted = _flags(sorted(given)) or "none", wanted or "an --out flag"
         raise ConfigError("privasr export", wanted, found, "see --help")
-    if args.out_torchscript or args.out_onnx:
+    if args.out_torchscript or args.out_onnx or args.out_tokens:
         _model(args)
+    if args.out_difference or args.out_model:
+        _difference(args)
     if args.out_recognizer:
         _recognizer(args)
     if args.in_nbest:
@@ -89,12 +112,30 @@ def _flags(names: Sequence[str]) -> str:
 def _model(args: argparse.Namespace) -> None:
     from privasr_k2.am.checkpoints import load_model
     from privasr_k2.am.exporting import to_onnx, to_torchscript
+    from privasr_k2.am.files import TOKENS
+    from privasr_k2.graph.lang import symbols_text
 
     model = load_model(args.in_model)
     if args.out_torchscript is not None:
         to_torchscript(model, args.out_torchscript)
     if args.out_onnx is not None:
         to_onnx(model, args.out_onnx)
+    if args.out_tokens is not None:
+        if model.tokens is None:
+            place, way_out = args.in_model / TOKENS, "put the file there that it was trained with"
+            raise DataError(place, "the model's tokens", "no such file", way_out)
+        write_text(args.out_tokens, symbols_text(model.tokens))
+
+
+def _difference(args: argparse.Namespace) -> None:
+    from privasr_k2.am.difference import put_together, write_difference
+    from privasr_k2.encoders.loading import load_encoder
+
+    encoder = load_encoder(args.in_public_encoder)
+    if args.out_difference is not None:
+        write_difference(args.in_model, encoder, args.out_difference)
+    if args.out_model is not None:
+        put_together(args.in_difference, encoder, args.out_model)
 
 
 def _recognizer(args: argparse.Namespace) -> None:

@@ -46,6 +46,11 @@ def read_headers(paths: Iterable[Path], num_jobs: int = 1) -> dict[Path, AudioHe
         return dict(zip(unique, pool.map(read_header, unique)))
 
 
+def audio_problem(path: Path) -> str | None:
+    """Why a file cannot be read to its end, or ``None``; libraries tell what their readers said."""
+    return read_header(path).problem or missing_samples(path)
+
+
 def missing_samples(path: Path) -> str | None:
     """Why the end of a file cannot be decoded, or ``None``.
 

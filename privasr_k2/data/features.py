@@ -24,6 +24,7 @@ from annotated_types import Interval
 
 from privasr_k2.constraints import Checked, Count, NotNegative, Positive, one_of
 from privasr_k2.data import sphinx
+from privasr_k2.data.audio import audio_problem
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, write_text
@@ -192,6 +193,7 @@ def compute(
         is_given = first.has_features and not first.has_recording
         config = replace(config, kind="given" if is_given else "fbank")
         log.info("%s features", config.kind)
+    public = None if extractor is None else extractor.about  # opened before any cut is read
     dims: set[int] = set()
     shifts: set[float] = set()
     with atomic_path(out_dir) as folder, _pool(num_jobs) as pool:
@@ -213,10 +215,10 @@ def compute(
             "frame_shift": shifts.pop(),
             "sampling_rate": _sampling_rate(load_cuts(in_dir, there[0], lazy=True)),
         }
-        if extractor is None:
+        if public is None:
             del about[ENCODER]
         else:
-            about[PUBLIC_ENCODER] = extractor.about
+            about[PUBLIC_ENCODER] = public
         write_text(folder / ABOUT, yaml.safe_dump(about, sort_keys=False))
     return about
 
@@ -338,7 +340,12 @@ def _values(cut: Cut, kind: str, extractor: Extractor | None) -> np.ndarray:
             raise DataError(cut.id, "features that come with the corpus", "none", way_out)
         values = load_features(cut)
     elif extractor is not None:
-        values = extractor.extract(_samples(cut), cut.sampling_rate)
+        samples = _samples(cut)
+        try:
+            values = extractor.extract(samples, cut.sampling_rate)
+        except DataError as error:
+            place = f"{cut.id}, {error.place}"
+            raise DataError(place, error.expected, error.found, error.way_out) from error
     else:
         values = extract(_samples(cut), cut.sampling_rate, kind)
     if len(values) == 0 or not np.isfinite(values).all():
@@ -358,10 +365,10 @@ def _samples(cut: Cut) -> np.ndarray:
     try:
         return np.asarray(cut.load_audio()[0], dtype=np.float32)
     except (AudioLoadingError, DurationMismatchError, soundfile.LibsndfileError, OSError) as error:
-        place = cut.recording.sources[0].source
-        reason = str(error).strip().splitlines()[0]
-        way_out = "replace the file, or leave it out"
-        raise DataError(place, f"the audio of {cut.id}", f"an error: {reason}", way_out) from error
+        source, way_out = cut.recording.sources[0], "replace the file, or leave it out"
+        problem = audio_problem(Path(source.source)) if source.type == "file" else None
+        found = problem or f"an error: {str(error).strip().splitlines()[0]}"
+        raise DataError(source.source, f"the audio of {cut.id}", found, way_out) from error
 
 
 def _manifest(

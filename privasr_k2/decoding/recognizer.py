@@ -13,7 +13,14 @@ import numpy as np
 
 from privasr_k2 import config as configuration
 from privasr_k2.constraints import Checked, one_of
-from privasr_k2.data.features import DIMENSIONS, ENCODER, PUBLIC_ENCODER, OutputConfig, extract
+from privasr_k2.data.features import (
+    DIMENSIONS,
+    ENCODER,
+    PUBLIC_ENCODER,
+    Extractor,
+    OutputConfig,
+    extract,
+)
 from privasr_k2.decoding.first_pass import FirstPass, SearchConfig
 from privasr_k2.decoding.jobs import DecodeConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
@@ -44,8 +51,8 @@ class RecognizerSpec(Checked):
             audio can be transcribed.
         sampling_rate: of the training data, in Hz.
         search: pruning, and as its grid the point that was chosen on dev.
-        public_encoder, outputs: its folder, and which of its outputs are the features; empty
-            without one.
+        public_encoder, public_encoder_sha256, outputs: its folder, its hash at the training (not
+            compared if empty), and which of its outputs are the features; empty without one.
         lang, lm, graph_settings: what another graph is made of, with a user's hotwords: the
             language folder, the n-gram model, and how; empty where it is not known.
     """
@@ -56,6 +63,7 @@ class RecognizerSpec(Checked):
     sampling_rate: int
     search: SearchConfig
     public_encoder: str = ""
+    public_encoder_sha256: str = ""
     outputs: dict[str, Any] = field(default_factory=dict)
     lang: str = ""
     lm: str = ""
@@ -86,6 +94,7 @@ def describe(
         sources: language folder, n-gram model and settings of the graph, to make others.
     """
     features_of = read_yaml(features / "features.yaml")
+    about = features_of.get(PUBLIC_ENCODER, {})
     chosen, more = read_weights(weights), {}
     if sources is not None:
         lang, lm, config = sources
@@ -100,7 +109,8 @@ def describe(
         graph=os.path.relpath(graph, beside),
         features=features_of["kind"],
         sampling_rate=features_of["sampling_rate"],
-        public_encoder=features_of.get(PUBLIC_ENCODER, {}).get("folder", ""),
+        public_encoder=about.get("folder", ""),
+        public_encoder_sha256=about.get("sha256", ""),
         outputs=features_of.get(ENCODER, {}),
         search=dataclasses.replace(
             search, lm_weights=[chosen.lm_weight], insertion_penalties=[chosen.insertion_penalty]
@@ -110,7 +120,11 @@ def describe(
 
 
 class Recognizer:
-    """Turns samples into words."""
+    """Turns samples into words.
+
+    Args:
+        extractor: of features that are a public encoder's outputs; None: they are computed.
+    """
 
     def __init__(
         self,
@@ -118,8 +132,10 @@ class Recognizer:
         model: CtcModel | ExportedModel,
         decoder: FirstPass[Any],
         device: str,
+        extractor: Extractor | None = None,
     ) -> None:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
+        self._extractor = extractor
 
     @classmethod
     def from_folder(
@@ -137,7 +153,8 @@ class Recognizer:
             bonus: of its words, natural log; ``None``: as the recipe's settings have it.
 
         Raises:
-            DataError: no recognizer, or one that takes no audio; hotwords that it cannot use.
+            DataError: no recognizer, or one that takes no audio; hotwords that it cannot use;
+                another public encoder than the one whose outputs the model was trained on.
         """
         from privasr_k2.am.checkpoints import load_model
 
@@ -151,6 +168,7 @@ class Recognizer:
             expected = f"features that are computed from audio: {' or '.join(DIMENSIONS)}"
             found = f"{spec.features} ones, which came with the corpus"
             raise DataError(file, expected, found, "train with audio, or use bin.decode")
+        extractor = _extractor(spec, file) if spec.public_encoder else None
         model = load_model(folder / spec.model, device)
         if hotwords is None:
             decoder = open_decoder(folder / spec.graph, spec.search, device=device)
@@ -161,15 +179,25 @@ class Recognizer:
                 decoder = open_decoder(graph, spec.search, device=device)
         outputs = model.num_tokens, model.tokens, model.ctc_topology
         check_outputs(decoder.graph, *outputs, folder / spec.model)
-        return cls(spec, model, decoder, device)
+        return cls(spec, model, decoder, device, extractor)
 
     def transcribe(self, samples: np.ndarray, sampling_rate: int) -> str | None:
-        """The words of (S,) float32 samples in [-1, 1] at any rate; None without a path."""
+        """The words of (S,) float32 samples in [-1, 1] at any rate; None without a path.
+
+        A public encoder reads long audio in chunks, as it did for the training.
+
+        Raises:
+            DataError: audio that is too short for a frame, or samples that are not finite.
+        """
         import torch
 
         if sampling_rate != self.spec.sampling_rate:
             samples = resample(samples, sampling_rate, self.spec.sampling_rate)
         features = torch.from_numpy(self._features(samples)).float()
+        if len(features) == 0 or not bool(features.isfinite().all()):
+            found = "no frame" if len(features) == 0 else "features that are not finite"
+            expected = "audio of at least one frame, all its samples finite"
+            raise DataError("audio", expected, found, "leave the file out")
         lengths = torch.tensor([len(features)])
         with torch.no_grad():  # k2 1.23.4 refuses inference tensors
             inputs = features[None].to(self._device), lengths.to(self._device)
@@ -178,13 +206,22 @@ class Recognizer:
         return None if hyps is None else hyps[0].words
 
     def _features(self, samples: np.ndarray) -> np.ndarray:
-        if not self.spec.public_encoder:
+        if self._extractor is None:
             return extract(samples, self.spec.sampling_rate, self.spec.features)
-        from privasr_k2.encoders.frozen import FrozenEncoder
+        return self._extractor.extract(samples, self.spec.sampling_rate)
 
-        folder = Path(self.spec.public_encoder)
-        config = configuration.from_values(OutputConfig, self.spec.outputs, FILE)
-        return FrozenEncoder(folder, config).extract(samples, self.spec.sampling_rate)
+
+def _extractor(spec: RecognizerSpec, file: Path) -> Extractor:
+    """The public encoder of a recognizer, opened: who lacks it learns so before audio is read."""
+    from privasr_k2.encoders.frozen import FrozenEncoder
+
+    outputs = configuration.from_values(OutputConfig, spec.outputs, FILE)
+    encoder = FrozenEncoder(Path(spec.public_encoder), outputs)
+    wanted, found = spec.public_encoder_sha256, encoder.about["sha256"]
+    if wanted and found != wanted:
+        way_out = f"put back the encoder that {file} names, or train with this one"
+        raise DataError(spec.public_encoder, f"an encoder with sha256 {wanted}", found, way_out)
+    return encoder
 
 
 def make_graph(
@@ -214,10 +251,14 @@ def make_graph(
 
 
 def read_audio(path: Path) -> tuple[np.ndarray, int]:
-    """(S,) float32 samples in [-1, 1] and the sampling rate of an audio file with one channel."""
+    """(S,) float32 samples in [-1, 1] and the sampling rate of an audio file with one channel.
+
+    Raises:
+        DataError: no audio, an empty or damaged file, or several channels.
+    """
     import soundfile
 
-    from privasr_k2.data.audio import read_header
+    from privasr_k2.data.audio import missing_samples, read_header
 
     header = read_header(path)
     if header.problem is not None:
@@ -225,7 +266,13 @@ def read_audio(path: Path) -> tuple[np.ndarray, int]:
     if header.num_channels != 1:
         way_out = f"choose one, for example: sox {path} 1.wav remix 1"
         raise DataError(path, "one channel", str(header.num_channels), way_out)
-    return soundfile.read(str(path), dtype="float32")
+    cut = missing_samples(path)
+    if cut is not None:
+        raise DataError(path, "a whole audio file", cut, "copy the file again")
+    try:
+        return soundfile.read(str(path), dtype="float32")
+    except soundfile.LibsndfileError as error:
+        raise DataError(path, "a whole audio file", str(error), "copy the file again") from error
 
 
 def resample(samples: np.ndarray, sampling_rate: int, wanted_rate: int) -> np.ndarray:

@@ -28,12 +28,14 @@ class Origin:
         sha256: of the file of weights; of several files, of their lines in ``sha256sum``'s form.
         licence: as its source states it.
         source: a package, a name at Hugging Face with its revision, or a file's name.
+        files: sha256 of each file of weights, by name.
     """
 
     name: str
     sha256: str
     licence: str
     source: str
+    files: Mapping[str, str]
 
 
 class PublicEncoder(nn.Module):

@@ -62,7 +62,7 @@ class FrozenEncoder:
         encoder = self._encoder
         if sampling_rate != encoder.sample_rate:
             expected, found = f"audio at {encoder.sample_rate} Hz", f"{sampling_rate} Hz"
-            way_out = "resample the corpus, for example with lhotse cut resample"
+            way_out = f"resample the corpus: sox IN -r {encoder.sample_rate} OUT"
             raise DataError(f"encoder {encoder.name}", expected, found, way_out)
         layers = checked_layers(encoder, self.config.layers or None)
         chunks = ChunkConfig(self.config.chunk_seconds, self.config.chunk_overlap, batch=1)

@@ -26,6 +26,7 @@ _PATTERNS = (
     *("model.safetensors", "model.safetensors.index.json", "*.safetensors", "model.bin"),
     *("pytorch_model.bin", "*.onnx", "*.pt", "*.pth", "*.jit"),
 )
+_PICKLE = b"\x80"  # of protocols from 2 on
 _EXPECTED = "the files of an encoder: safetensors, model.bin of CTranslate2, .pt or .onnx"
 _WAY_OUT = "privasr encoder get NAME --out DIR, or give the folder of the model"
 
@@ -150,8 +151,13 @@ def _opened(files: list[Path]) -> Weights:
     elif is_ctranslate2(path):
         kind, tensors = "ctranslate2", CTranslate2File(path)
     else:
-        found = f"a file that begins with {path.open('rb').read(8)!r}"
-        raise DataError(path, _EXPECTED, found, _WAY_OUT)
+        with path.open("rb") as file:
+            head = file.read(8)
+        found, way_out = f"a file that begins with {head!r}", _WAY_OUT
+        if head.startswith(_PICKLE):
+            found = "a bare pickle, which may hold code and is not read"
+            way_out = "save its tensors as safetensors where you trust it"
+        raise DataError(path, _EXPECTED, found, way_out)
     return Weights(path, kind, config, preprocessor, tensors)
 
 
@@ -197,5 +203,5 @@ def _origin(card: EncoderCard | None, hashes: dict[str, str], path: Path) -> Ori
         sha256 = hashlib.sha256(lines.encode()).hexdigest()
     if card is None:
         name = path.stem if path.is_file() else path.resolve().name
-        return Origin(name, sha256, UNKNOWN, next(iter(hashes)))
-    return Origin(card.name, sha256, card.licence, card.source)
+        return Origin(name, sha256, UNKNOWN, next(iter(hashes)), hashes)
+    return Origin(card.name, sha256, card.licence, card.source, hashes)

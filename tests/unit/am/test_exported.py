@@ -13,10 +13,13 @@ import torch
 from torch import nn
 
 from privasr_k2.am.checkpoints import load_model, save_model
+from privasr_k2.am.ctc import CtcSpec
 from privasr_k2.am.exported import import_exported
 from privasr_k2.am.exporting import to_onnx, to_torchscript
+from privasr_k2.am.kinds import new_model
 from privasr_k2.errors import ConfigError, DataError
-from tests.support.small_am import KINDS, features, tiny_model
+from tests.support.small_am import KINDS, encoder_config, features, tiny_model
+from tests.support.verbs import call, refused
 
 TOKENS = "<blk> 0\na 1\nb 2\nc 3\n"
 
@@ -95,6 +98,27 @@ def test_what_was_exported_can_be_brought_back(tmp_path, tokens, suffix):
     log_probs, out_lengths = found.log_probs(x, lengths)
     torch.testing.assert_close(log_probs, expected, atol=1e-4, rtol=1e-4)
     assert torch.equal(out_lengths, expected_lengths) and out_lengths.dtype == torch.int64
+
+
+@pytest.mark.parametrize("feature_dim", [80, 40])
+def test_metadata_that_sherpa_onnx_reads(tmp_path, feature_dim):
+    onnx = pytest.importorskip("onnx")
+    spec = CtcSpec("ctc", feature_dim, 7, utterance_mean=True, encoder=encoder_config("tdnn"))
+    model = new_model(spec, seed=1)
+    save_model(tmp_path / "am", spec, model.state_dict(), ["<blk>", *"abcdef"])
+    call(f"export --in-model {tmp_path}/am --out-onnx {tmp_path}/m.onnx --out-tokens {tmp_path}/t")
+    proto = onnx.load(str(tmp_path / "m.onnx"))
+    found = {item.key: item.value for item in proto.metadata_props}
+    assert found.pop("model_type", None) == ("zipformer2_ctc" if feature_dim == 80 else None)
+    sizes = {"feature_dim": f"{feature_dim}", "vocab_size": "7", "subsampling_factor": "3"}
+    assert sizes.items() <= found.items()
+    assert [node.name for node in proto.graph.input] == ["features", "lengths"]
+    # It takes the number of tokens from the shape.
+    assert proto.graph.output[0].type.tensor_type.shape.dim[2].dim_value == 7
+    assert (tmp_path / "t").read_bytes() == (tmp_path / "am/tokens.txt").read_bytes()
+    (tmp_path / "am/tokens.txt").unlink()
+    with refused("expected the model's tokens"):
+        call(f"export --in-model {tmp_path}/am --out-tokens {tmp_path}/t")
 
 
 def test_other_tokens_are_refused(tmp_path, tokens):
