@@ -134,15 +134,29 @@ def test_a_release_of_an_earlier_version_is_not_made_again(
     assert all(torch.equal(kept[name], value) for name, value in made.items())
 
 
-def test_a_release_that_clips_otherwise_is_another(folders: Folders, tmp_path: Path) -> None:
-    setting = config("noise=0.5", "rate=0.6", "steps=2", "average_share=0", "clip_by=layer")
-    run(folders, tmp_path / "out", setting)
-    about = read_json(tmp_path / "out" / "dpsgd.json")
-    assert about["clip_by"] == "layer" and about["layers"] > 2
-    [entry] = read_json(tmp_path / "ledger.json")["entries"]
-    assert "layer by layer" in entry["spending"]["released"]
-    with pytest.raises(PrivacyError, match=entry["release"]):
-        run(folders, tmp_path / "out", dataclasses.replace(setting, clip_by="whole"))
+def test_a_training_that_clips_otherwise_is_another(folders: Folders, tmp_path: Path) -> None:
+    shared = ("rate=0.6", "steps=4", "average_share=0", "save_every=2", "clip=0.01")
+    whole, layer = (config(*shared, f"clip_by={by}") for by in ("whole", "layer"))
+    with pytest.raises(KeyboardInterrupt):
+        run(folders, tmp_path / "out", layer, stop=4)
+    assert read_header(tmp_path / "out" / "checkpoints" / "latest.safetensors")["step"] == 2
+    # Nothing of the steps that were clipped otherwise is continued.
+    made, anew = (run(folders, tmp_path / name, whole) for name in ("out", "anew"))
+    assert all(torch.equal(made[name], value) for name, value in anew.items())
+    other = run(folders, tmp_path / "layer", layer)
+    assert not all(torch.equal(made[name], value) for name, value in other.items())
+
+
+def test_how_a_release_clips_stands_in_its_entry(folders: Folders, tmp_path: Path) -> None:
+    shared = ("noise=0.5", "rate=0.6", "steps=2", "average_share=0")
+    for by in ("layer", "whole"):
+        run(folders, tmp_path / "out", config(*shared, f"clip_by={by}"))
+        about = read_json(tmp_path / "out" / "dpsgd.json")
+        assert about["clip_by"] == by and (about["layers"] > 1) == (by == "layer")
+    entries = read_json(tmp_path / "ledger.json")["entries"]
+    told = [entry["spending"]["released"] for entry in entries]
+    assert len(told) == 2 and "layer by layer" in told[0] and "whole" in told[1]
+    assert entries[0]["release"] != about["release"] == entries[1]["release"]
 
 
 def test_a_killed_step_is_made_again_with_the_same_noise(folders: Folders, tmp_path: Path) -> None:
