@@ -63,7 +63,7 @@ def tiny_model_with(model: CtcModel, **spec: Any) -> CtcModel:
 def upon_whisper(lora: LoraConfig) -> CtcModel:
     """A TDNN on two blocks of a Whisper encoder with adapters, of 5 features."""
     whisper = drawn(lambda: Whisper(WhisperSizes(80, 5, 2, 1, 8, 1500)))
-    whisper.family, whisper.origin = "whisper", Origin("tiny", "0" * 64, "MIT", "a test")
+    whisper.family, whisper.origin = "whisper", Origin("tiny", "0" * 64, "MIT", "a test", {})
     spec = tiny_model("tdnn", subsampling=1).spec
     spec = replace(spec, public=upper_spec(whisper, 0), utterance_mean=False)
     made = new_model(spec, seed=1).eval()

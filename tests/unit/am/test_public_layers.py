@@ -25,7 +25,7 @@ LORA = LoraConfig(rank=2, scale=1.0, layers=["query", "value"])
 @pytest.fixture
 def whisper():
     encoder = tiny_whisper()
-    encoder.family, encoder.origin = "whisper", Origin("tiny", "0" * 64, "MIT", "a test")
+    encoder.family, encoder.origin = "whisper", Origin("tiny", "0" * 64, "MIT", "a test", {})
     return encoder
 
 

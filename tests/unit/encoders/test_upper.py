@@ -29,7 +29,7 @@ ENCODERS = [("whisper",), *WAV2VECS]
 def encoder_of(kind: str, *variant):
     encoder = tiny_wav2vec(kind, *variant) if variant else tiny_whisper()
     encoder.family = "wav2vec" if variant else "whisper"
-    encoder.origin = Origin("tiny", "0" * 64, "MIT", "a test")
+    encoder.origin = Origin("tiny", "0" * 64, "MIT", "a test", {})
     return encoder
 
 
@@ -60,6 +60,14 @@ def test_a_copy_changes_nothing_in_the_encoder() -> None:
     copied = upper_of(encoder, 1)
     copied.norm.weight.data.zero_()
     assert encoder.norm.weight.any()
+
+
+def test_whisper_takes_30_seconds() -> None:
+    layers = upper_of(encoder_of("whisper"), 1)
+    with torch.no_grad():
+        assert layers(torch.zeros(1, 1500, 64), torch.tensor([1500])).shape == (1, 1500, 64)
+        with pytest.raises(DataError):
+            layers(torch.zeros(1, 1501, 64), torch.tensor([1501]))
 
 
 def feats(folder: Path, about: dict) -> Path:
