@@ -147,6 +147,8 @@ def folds(path: str, context: Context) -> Reading:
     The part of a measure is the fold, or the mean of all.
     """
     found = [read_json(file) for file in Path(path).glob("*/dev.json")]
+    if not found:
+        raise ValueError("no fold")
     scores = {f"fold {of['fold']}": of for of in sorted(found, key=lambda of: int(of["fold"]))}
     measures = [
         Measure(metric, factor * float(of_fold[key]), part=fold)
