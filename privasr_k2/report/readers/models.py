@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -160,5 +161,5 @@ def folds(path: str, context: Context) -> Reading:
     ]
     for metric in ("fold_errors", "fold_loss"):
         values = [float(measure.value) for measure in measures if measure.metric == metric]
-        measures.append(Measure(metric, sum(values) / len(values)))
+        measures.append(Measure(metric, fmean(values), part="mean of the folds"))
     return Reading(tuple(measures))
