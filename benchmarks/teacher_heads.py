@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,10 +26,14 @@ from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import EncoderConfig
 from privasr_k2.am.encoders.tdnn import TdnnConfig
 from privasr_k2.am.losses import ctc_loss
+from privasr_k2.config import load
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble
 from privasr_k2.pate.heads_training import Utterances, batches, train_group
-from privasr_k2.pate.trainable_layers import TRAINED, TrainableLayers, trainable_layers
+from privasr_k2.pate.trainable_layers import TrainableLayers, trainable_layers
+from privasr_k2.training.trainable import LAST_BLOCK, OUTPUT
+
+ROOT = Path(__file__).resolve().parents[1]
 
 UTTERANCES, FRAMES, FEATURES, TOKENS, LABELS = 30, 450, 80, 30, 55
 HYPS, QUERIES, FULL, ALONE = 8, 4, 250, 2
@@ -149,10 +154,10 @@ def main() -> None:
     """Print seconds and ratios."""
     args = flags(__doc__, heads=25, steps=60, batch=8).parse_args()
     data = make_data(args.heads)
-    for trained in TRAINED:
-        config = HeadConfig(
-            trained, args.steps, args.batch, 0.0003, 5, 0.02, 0.01, 5.0, args.heads, 60.0, 1
-        )
+    for trained in (OUTPUT, LAST_BLOCK):
+        words = f"trained={trained} steps={args.steps} batch={args.batch}".split()
+        settings = [*words, f"heads_at_once={args.heads}"]
+        config = load(HeadConfig, [ROOT / "conf/pate.yaml#heads"], settings)
         append_rows(args.out_rows, measure(trained, data, args.heads, config))
     print(f"peak memory {mebibytes() / 1024:.2f} GiB")
 
