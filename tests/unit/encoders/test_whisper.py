@@ -105,7 +105,9 @@ def test_layers_are_those_that_were_asked_for():
     last, _ = outputs(whisper, 9000, 5000)
     some, _ = outputs(whisper, 9000, 5000, layers=[1, 0, 1])
     assert torch.equal(every[2], last) and torch.equal(some, every[[1, 0, 1]])
-    for wrong in ([], [3], [-1]):
+    from_the_end, _ = outputs(whisper, 9000, 5000, layers=[-1, -3])
+    assert torch.equal(from_the_end, every[[2, 0]])
+    for wrong in ([], [3], [-4]):
         with pytest.raises(ConfigError, match="0 to 2"):
             outputs(whisper, 9000, layers=wrong)
 
