@@ -26,7 +26,7 @@ def test_every_part_is_trained_decoded_and_held_out(copied: Path, tmp_path: Path
     command += f" --parts '{' '.join(PARTS)}'"
     recipe(command, "--work-dir", copied)
     head, exp = "tiny_whisper_tdnn_phone", copied / "exp/encoder_tiny_whisper_tdnn_phone"
-    rows = read_jsonl(exp / "results.jsonl")
+    rows = [*read_jsonl(exp / "results.jsonl")]
     systems = {row["system"] for row in rows if row["metric"] == "wer" and row["part"] == "test"}
     assert systems == set(PARTS)
     for part in PARTS:
