@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from privasr_k2.constraints import Checked, Count, NotNegative, Positive
-from privasr_k2.encoders.common import PublicEncoder
 from privasr_k2.errors import ConfigError
+
+if TYPE_CHECKING:
+    from privasr_k2.encoders.common import PublicEncoder
 
 
 @dataclass(frozen=True)
@@ -85,17 +88,34 @@ def chunk_starts(
     return [*range(0, last, step), last], size
 
 
+def chunk_cuts(frames: int, frame_shift: float, config: ChunkConfig) -> list[int]:
+    """The first frame of what is kept of each chunk of so many frames, and their number.
+
+    >>> chunk_cuts(10, 0.1, ChunkConfig(seconds=0.4, overlap=0.2, batch=1))
+    [0, 3, 5, 7, 10]
+    >>> chunk_cuts(4, 0.1, ChunkConfig(seconds=0.4, overlap=0.2, batch=1))
+    [0, 4]
+    """
+    starts, size = chunk_starts(frames, 1, config, round(1 / frame_shift))
+    return _cuts(starts, [min(size, frames - start) for start in starts])
+
+
+def _cuts(starts: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """The middle of each overlap between 0 and the last frame."""
+    ends = [start + size for start, size in zip(starts, sizes)]
+    middles = [(following + end) // 2 for following, end in zip(starts[1:], ends)]
+    return [0, *middles, ends[-1]]
+
+
 def _joined(parts: Sequence[Tensor], starts: Sequence[int], overlap: float) -> Tensor:
     """Frames of overlapping parts (..., T_j, D), each beginning at a frame, to (..., T, D)."""
-    cuts = [0]
-    for (part, start), (_, following) in pairwise(zip(parts, starts)):
-        if start + part.size(-2) < following:
+    sizes = [part.size(-2) for part in parts]
+    for start, size, following in zip(starts, sizes, starts[1:]):
+        if start + size < following:
             expected = f"above {overlap:g} s, as chunks give no frames for their last samples"
             raise ConfigError("overlap", expected, f"{overlap:g}", "raise it")
-        cuts.append((following + start + part.size(-2)) // 2)
-    cuts.append(starts[-1] + parts[-1].size(-2))
     kept = [
         part[..., begin - start : end - start, :]
-        for part, start, (begin, end) in zip(parts, starts, pairwise(cuts))
+        for part, start, (begin, end) in zip(parts, starts, pairwise(_cuts(starts, sizes)))
     ]
     return torch.cat(kept, dim=-2)

@@ -7,12 +7,15 @@ import math
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
+from privasr_k2.encoders.chunks import ChunkConfig, chunk_cuts
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.plugins import Registry
 
@@ -108,18 +111,39 @@ class PublicEncoder(nn.Module):
 class UpperLayers(nn.Module):
     """The layers of an encoder above one of its layers: (N, T, D) -> (N, T, D) at true frames.
 
+    Longer utterances than a chunk are read in parts, which end where those chunks were cut that
+    the frames come from: frames attend to frames of their own chunk.
+
     Attributes:
         blocks: from that layer on, at least one.
         norm: behind the last of them, where the encoder has one.
+        frame_shift: seconds between frames.
+        chunks: in which the layers below read long audio; None: every utterance is whole.
     """
+
+    frame_shift: float
+    chunks: ChunkConfig | None = None
 
     def __init__(self, blocks: nn.ModuleList, norm: nn.LayerNorm | None) -> None:
         super().__init__()
         self.blocks, self.norm = blocks, norm
 
     def through(self, x: Tensor, lengths: Tensor, blocks: Sequence[nn.Module]) -> Tensor:
-        """What comes out of the last of ``blocks``, which are some of these."""
+        """What comes out of the last of ``blocks``, which are some of these; a chunk at most."""
         raise TypeError(f"{type(self).__name__} has no through()")
+
+    def _in_parts(self, x: Tensor, lengths: Tensor, blocks: Sequence[nn.Module]) -> Tensor:
+        if self.chunks is None or x.size(1) * self.frame_shift <= self.chunks.seconds:
+            return self.through(x, lengths, blocks)
+        cuts = [chunk_cuts(int(num), self.frame_shift, self.chunks) for num in lengths]
+        parts = [x[n, begin:end] for n, row in enumerate(cuts) for begin, end in pairwise(row)]
+        sizes = torch.tensor([len(part) for part in parts], device=x.device)
+        outputs = self.through(pad_sequence(parts, batch_first=True), sizes, blocks)
+        own = iter(outputs[n, :size] for n, size in enumerate(sizes.tolist()))
+        joined = pad_sequence(
+            [torch.cat([next(own) for _ in row[1:]]) for row in cuts], batch_first=True
+        )
+        return nn.functional.pad(joined, (0, 0, 0, x.size(1) - joined.size(1)))
 
     def below(self, x: Tensor, lengths: Tensor, start: int) -> Tensor:
         """What enters block ``start``; what comes out of the last block, if that is their number.
@@ -128,7 +152,7 @@ class UpperLayers(nn.Module):
             x: what enters block 0.
             lengths: (N,), true frames.
         """
-        return self.through(x, lengths, [*self.blocks][:start])
+        return self._in_parts(x, lengths, [*self.blocks][:start])
 
     def forward(self, x: Tensor, lengths: Tensor, start: int = 0) -> Tensor:
         """The encoder's outputs.
@@ -137,7 +161,7 @@ class UpperLayers(nn.Module):
             x: what enters block ``start``.
             lengths: (N,), true frames.
         """
-        x = self.through(x, lengths, [*self.blocks][start:])
+        x = self._in_parts(x, lengths, [*self.blocks][start:])
         return x if self.norm is None else self.norm(x)
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from privasr_k2 import config
-from privasr_k2.constraints import Checked, Natural
+from privasr_k2.constraints import Checked, Natural, NotNegative, Positive
 from privasr_k2.data.features import ABOUT, ENCODER, PUBLIC_ENCODER
+from privasr_k2.encoders.chunks import ChunkConfig
 from privasr_k2.encoders.common import FAMILIES, PublicEncoder, UpperLayers, checked_layers
 from privasr_k2.encoders.loading import describe, load_encoder
 from privasr_k2.errors import ConfigError, DataError
@@ -28,18 +29,21 @@ class UpperSpec(Checked):
     Attributes:
         family: one of :data:`privasr_k2.encoders.common.FAMILIES`.
         first: the layer whose outputs are the features.
+        chunk_seconds, chunk_overlap: in which the features were computed, and the layers read.
         sizes: of the whole encoder, as its family has them.
         origin: what :func:`privasr_k2.encoders.loading.describe` says of the encoder.
     """
 
     family: str
     first: Natural
+    chunk_seconds: Positive
+    chunk_overlap: NotNegative
     sizes: dict[str, Any]
     origin: dict[str, str]
 
 
-def upper_spec(encoder: PublicEncoder, first: int) -> UpperSpec:
-    """The spec of an encoder's layers above ``first``.
+def upper_spec(encoder: PublicEncoder, first: int, chunks: ChunkConfig) -> UpperSpec:
+    """The spec of an encoder's layers above ``first``, whose outputs were read in ``chunks``.
 
     Raises:
         ConfigError: an encoder that cannot be trained, or no layer above ``first``.
@@ -52,7 +56,8 @@ def upper_spec(encoder: PublicEncoder, first: int) -> UpperSpec:
         expected = f"features of a layer from 0 to {encoder.num_layers - 1}"
         way_out = "compute features with encoder.layers=[0], or [-2] for the last block"
         raise ConfigError(encoder.name, expected, f"those of layer {first}, its output", way_out)
-    return UpperSpec(encoder.family, first, config.plain(encoder.sizes), describe(encoder))
+    sizes, origin = config.plain(encoder.sizes), describe(encoder)
+    return UpperSpec(encoder.family, first, chunks.seconds, chunks.overlap, sizes, origin)
 
 
 def new_upper(spec: UpperSpec) -> UpperLayers:
@@ -62,7 +67,9 @@ def new_upper(spec: UpperSpec) -> UpperLayers:
         expected, way_out = "a family that can be trained", "correct model.yaml"
         raise ConfigError("public.family", expected, spec.family, way_out)
     values = {name: _tuples(value) for name, value in spec.sizes.items()}
-    return family.make(family.sizes(**values)).above(spec.first)
+    upper = family.make(family.sizes(**values)).above(spec.first)
+    upper.chunks = ChunkConfig(spec.chunk_seconds, spec.chunk_overlap, batch=1)
+    return upper
 
 
 def upper_of(encoder: PublicEncoder, first: int) -> UpperLayers:
@@ -94,7 +101,8 @@ def read_upper(encoder_folder: Path, feats: Path) -> tuple[UpperSpec, UpperLayer
     if problem:
         expected = f"outputs of one layer of {encoder.name}, at true lengths"
         raise DataError(place, expected, problem, way_out)
-    spec = upper_spec(encoder, outputs["layers"][0])
+    chunks = ChunkConfig(outputs["chunk_seconds"], outputs["chunk_overlap"], batch=1)
+    spec = upper_spec(encoder, outputs["layers"][0], chunks)
     return spec, upper_of(encoder, spec.first)
 
 

@@ -17,6 +17,7 @@ from privasr_k2.am.encoders.common import EncoderSettings
 from privasr_k2.am.encoders.conformer import ConformerConfig
 from privasr_k2.am.encoders.tdnn import TdnnConfig
 from privasr_k2.am.kinds import new_model
+from privasr_k2.encoders.chunks import ChunkConfig
 from privasr_k2.encoders.common import Origin, is_true
 from privasr_k2.encoders.families.whisper import Whisper, WhisperBlock, WhisperSizes
 from privasr_k2.encoders.upper import upper_of, upper_spec
@@ -47,6 +48,10 @@ def encoder_settings(
     }
 
 
+#: Of layers of a public encoder.
+CHUNKS = ChunkConfig(28.0, 4.0, batch=1)
+
+
 def tiny_model(kind: str, **options: Any) -> CtcModel:
     """A CTC model of 5 features and 4 tokens with weights that are not near zero."""
     spec = CtcSpec("ctc", 5, 4, utterance_mean=True, encoder=encoder_config(kind, **options))
@@ -65,7 +70,7 @@ def upon_whisper(lora: LoraConfig) -> CtcModel:
     whisper = drawn(lambda: Whisper(WhisperSizes(80, 5, 2, 1, 8, 1500)))
     whisper.family, whisper.origin = "whisper", Origin("tiny", "0" * 64, "MIT", "a test", {})
     spec = tiny_model("tdnn", subsampling=1).spec
-    spec = replace(spec, public=upper_spec(whisper, 0), utterance_mean=False)
+    spec = replace(spec, public=upper_spec(whisper, 0, CHUNKS), utterance_mean=False)
     made = new_model(spec, seed=1).eval()
     made.public.load_state_dict(upper_of(whisper, 0).state_dict())
     add_adapters(made, lora, seed=1)

@@ -219,6 +219,7 @@ class Wav2vecUpper(UpperLayers):
     def __init__(self, encoder: Wav2vec, first: int) -> None:
         super().__init__(encoder.blocks[first:], encoder.norm if encoder.stable else None)
         self.distances, self.longest_distance = encoder.distances, encoder.longest_distance
+        self.frame_shift = encoder.frame_shift
 
     def through(self, x: Tensor, lengths: Tensor, blocks: Sequence[nn.Module]) -> Tensor:
         valid = is_true(lengths, x.size(1))

@@ -119,26 +119,15 @@ class Whisper(PublicEncoder):
         return kept.given(lengths), lengths
 
     def above(self, first: int) -> WhisperUpper:
-        return WhisperUpper(self.blocks[first:], self.norm, self.positions.size(0))
+        return WhisperUpper(self.blocks[first:], self.norm)
 
 
 class WhisperUpper(UpperLayers):
-    """Whisper's blocks and the norm behind the last.
+    """Whisper's blocks and the norm behind the last."""
 
-    Args:
-        longest: frames that the encoder was trained on, and all that it takes.
-    """
-
-    def __init__(self, blocks: nn.ModuleList, norm: nn.LayerNorm, longest: int) -> None:
-        super().__init__(blocks, norm)
-        self.longest = longest
+    frame_shift = Whisper.frame_shift
 
     def through(self, x: Tensor, lengths: Tensor, blocks: Sequence[nn.Module]) -> Tensor:
-        if x.size(1) > self.longest:
-            seconds = self.longest * Whisper.frame_shift
-            expected, found = f"at most {seconds:g} s of audio", f"{x.size(1)} frames"
-            way_out = "cut the recording, or use a model on the frozen encoder, which reads chunks"
-            raise DataError("layers of Whisper", expected, found, way_out)
         valid = is_true(lengths, x.size(1))
         for block in blocks:
             x = block(x, valid)

@@ -15,7 +15,7 @@ from privasr_k2.encoders.common import Origin
 from privasr_k2.encoders.upper import upper_of, upper_spec
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.training.trainable import LoraConfig, choose_trained
-from tests.support.small_am import features, tiny_model
+from tests.support.small_am import CHUNKS, features, tiny_model
 from tests.support.tiny_encoders import speechlike, tiny_whisper
 
 TOKENS = ["<blk>", "a", "b", "c"]
@@ -41,7 +41,7 @@ def head_of(kind: str) -> CtcModel:
 def joined(folder: Path, whisper, first: int, kind: str = "tdnn") -> tuple[CtcModel, CtcModel]:
     head = head_of(kind)
     save_model(folder, head.spec, head.state_dict(), TOKENS)
-    upper = upper_spec(whisper, first), upper_of(whisper, first)
+    upper = upper_spec(whisper, first, CHUNKS), upper_of(whisper, first)
     return head.eval(), continue_model(folder, head.spec, TOKENS, upper).eval()
 
 
@@ -64,7 +64,7 @@ def test_it_begins_as_the_head_on_the_frozen_encoder(tmp_path, whisper, kind, fi
     further = continue_model(tmp_path / "model", head.spec, TOKENS)
     assert torch.equal(further.public.norm.weight, whisper.norm.weight)
     with pytest.raises(DataError):  # it has them already
-        upper = upper_spec(whisper, first), upper_of(whisper, first)
+        upper = upper_spec(whisper, first, CHUNKS), upper_of(whisper, first)
         continue_model(tmp_path / "model", head.spec, TOKENS, upper)
 
 
