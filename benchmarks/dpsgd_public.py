@@ -2,12 +2,12 @@
 
 The blocks of Whisper base (``--encoder-model DIR``) and a CTC head read noise of about 3 s at its
 true length; utterances of AN4 are about as long. Trained are adapters of queries and values
-(``lora``), ``bias``, ``last_block`` or ``all``. Plain: one batch, the gradient of the summed loss,
-its norm clipped, Adam. Private: every utterance a unit, clip, exact sum, cryptographic noise, Adam;
-``alone`` computes each unit by itself (``isolate_units=true``, the default), ``together`` the
-gradients of all examples of a batch. Each runs in a process of its own, after one step that does
-not count. Printed are the median of the processor time, and the memory that the training adds to
-model and data.
+(``lora``), ``bias``, ``last_block`` or ``all``, with the head. Plain: one batch, the gradient of
+the summed loss, its norm clipped, Adam. Private: every utterance a unit, clip, exact sum,
+cryptographic noise, Adam; ``alone`` computes each unit by itself (``isolate_units=true``, the
+default), ``together`` the gradients of all examples of a batch. Each runs in a process of its own,
+after one step that does not count. Printed are the median of the processor time, and the memory
+that the training adds to model and data.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from benchmarks.dpsgd_step import CONF, TOKENS, MadeSpeech, made_model
+from benchmarks.dpsgd_step import CONF, TOKENS, MadeSpeech
 from benchmarks.measuring import forget_peak, mebibytes
 from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
-from privasr_k2.am.encoders.common import Pointwise, valid_frames
-from privasr_k2.am.kinds import KINDS
+from privasr_k2.am.ctc import CtcConfig
+from privasr_k2.am.kinds import KINDS, new_model, spec_of
 from privasr_k2.am.model import AcousticModel
 from privasr_k2.dpsgd.settings import DpSgdConfig
 from privasr_k2.dpsgd.trainer import PrivateData, Trainer
 from privasr_k2.dpsgd.units import Unit
-from privasr_k2.encoders.common import PublicEncoder, is_true
+from privasr_k2.encoders.chunks import ChunkConfig
+from privasr_k2.encoders.common import PublicEncoder
 from privasr_k2.encoders.loading import load_encoder
+from privasr_k2.encoders.upper import upper_of, upper_spec
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 from privasr_k2.training.trainable import choose_trained
@@ -49,6 +52,7 @@ class BlockInputs(MadeSpeech):
 
     def __init__(self, encoder: PublicEncoder, number: int, milliseconds: int) -> None:
         super().__init__(number, milliseconds // 10)
+        self.frame_shift = encoder.frame_shift
         drawn = stream(1, "audio")
         for name, frames in {name: self.frames(name) for name in self.targets}.items():
             audio = torch.from_numpy(0.1 * drawn.normal(size=(1, 160 * frames))).float()
@@ -57,27 +61,13 @@ class BlockInputs(MadeSpeech):
                 self._features[name] = encoder(inputs, lengths, layers=[0])[0][0, 0]
 
 
-class Blocks(nn.Module):
-    """A public encoder's blocks and last norm: (N, D, T) -> (N, D, T)."""
-
-    def __init__(self, encoder: PublicEncoder) -> None:
-        super().__init__()
-        self.blocks, self.norm = encoder.blocks, encoder.norm
-
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        valid, x = is_true(lengths, x.size(2)), x.transpose(1, 2)
-        for block in self.blocks:
-            x = block(x, valid)
-        x = self.norm(x).transpose(1, 2)
-        return x * valid_frames(x, lengths), lengths
-
-
 def model_of(encoder: PublicEncoder) -> AcousticModel:
-    """A CTC head upon the blocks; nothing in front of them."""
-    model = made_model("ctc", "tdnn", ["utterance_mean=false"])
-    model.encoder, model.output = Blocks(encoder), Pointwise(encoder.dim, TOKENS)
-    model.feature_dim = encoder.dim
-    model.mean, model.deviation = torch.zeros(encoder.dim), torch.ones(encoder.dim)
+    """A head upon the encoder's blocks, as recipe ``encoder`` trains it."""
+    files = [CONF / "ctc.yaml#am_ctc", CONF / "ctc.yaml#am_head"]
+    numbers = config.load(CtcConfig, files, ["encoder.kind=tdnn"])
+    upper = upper_spec(encoder, 0, ChunkConfig(28.0, 4.0, batch=1))
+    model = new_model(replace(spec_of(numbers, encoder.dim, TOKENS), public=upper), 1)
+    model.public.load_state_dict(upper_of(encoder, 0).state_dict())
     return model
 
 
@@ -116,7 +106,8 @@ def measure(args: argparse.Namespace) -> None:
     encoder = load_encoder(args.encoder_model)
     speech = BlockInputs(encoder, args.utterances, args.milliseconds)
     model = model_of(encoder)
-    changes = ["noise=1.0", "data=made/train", f"trained=[{args.part}]", *WAYS[args.way]]
+    trained = args.part if args.part in ("last_block", "all") else f"{args.part},head"
+    changes = ["noise=1.0", "data=made/train", f"trained=[{trained}]", *WAYS[args.way]]
     changes += [f"lora.rank={args.rank}", "lora.layers=[query,value]", *args.set]
     numbers = config.load(DpSgdConfig, [CONF / "pate.yaml#dpsgd"], changes)
     before = forget_peak()
@@ -128,9 +119,9 @@ def measure(args: argparse.Namespace) -> None:
         start = time.process_time()
         run()
         seconds.append(time.process_time() - start)
-    trained = sum(one.numel() for one in model.parameters() if one.requires_grad)
+    size = sum(one.numel() for one in model.parameters() if one.requires_grad)
     found = {"seconds": statistics.median(seconds), "peak": mebibytes() - before}
-    print(json.dumps({**found, "model": before, "trained": trained}))
+    print(json.dumps({**found, "model": before, "trained": size}))
 
 
 def main() -> None:

@@ -40,6 +40,8 @@ FEATURES, TOKENS = 80, 30
 class MadeSpeech:
     """Utterances of noise, with 12 tokens a second."""
 
+    frame_shift = 0.01
+
     def __init__(self, number: int, frames: int) -> None:
         drawn = stream(1, "benchmark")
         lengths = drawn.integers(frames * 3 // 4, frames * 5 // 4, size=number)

@@ -60,15 +60,16 @@ def public_weights(model_folder: Path, encoder: PublicEncoder) -> dict[str, Tens
     """The encoder's tensors by the names that a model gives them which holds its upper layers.
 
     Args:
-        model_folder: ``model.yaml`` says from which layer on (``public.first``). A model that has
-            all blocks as its own encoder says nothing of it.
+        model_folder: ``model.yaml`` says from which layer on (``public.first``); none: no tensors.
 
     Raises:
         DataError: the model holds layers of another encoder.
     """
     upper = read_yaml(model_folder / SPEC).get(_UPPER)
-    prefix, first = ("encoder.", 0) if upper is None else (f"{_UPPER}.", upper["first"])
-    if upper is not None and upper["origin"]["sha256"] != encoder.origin.sha256:
+    if upper is None:
+        return {}
+    first = upper["first"]
+    if upper["origin"]["sha256"] != encoder.origin.sha256:
         raise _other_encoder(model_folder / SPEC, upper["origin"], encoder)
     named = {}
     for name, tensor in encoder.state_dict().items():
@@ -76,9 +77,9 @@ def public_weights(model_folder: Path, encoder: PublicEncoder) -> dict[str, Tens
             part, _, rest = name.partition(".")
             number, _, inner = rest.partition(".")
             if part == "blocks" and int(number) >= first:
-                named[f"{prefix}blocks.{int(number) - first}.{inner}"] = tensor
+                named[f"{_UPPER}.blocks.{int(number) - first}.{inner}"] = tensor
             elif part != "blocks":
-                named[f"{prefix}{name}"] = tensor
+                named[f"{_UPPER}.{name}"] = tensor
     return named
 
 

@@ -78,9 +78,14 @@ def new_model(spec: Any, seed: int) -> Any:
         return KINDS[spec.kind].make(spec)
 
 
-def task_of(of: AmConfig) -> AmTask:
-    """The training task of a kind, with the configuration's augmentation."""
-    return KINDS[of.kind].task(SpecAugment(of.spec_augment), time_stretch=of.time_stretch)
+def task_of(of: AmConfig, frame_shift: float) -> AmTask:
+    """The training task of a kind, with the configuration's augmentation.
+
+    Args:
+        frame_shift: seconds between frames of features.
+    """
+    masks = SpecAugment(of.spec_augment, frame_shift=frame_shift)
+    return KINDS[of.kind].task(masks, time_stretch=of.time_stretch)
 
 
 def read_spec(spec_file: Path) -> Any:

@@ -27,14 +27,17 @@ class SpecAugmentConfig(Checked):
 class SpecAugment:
     """Puts the utterance's mean in place of randomly placed bands of frames and of features.
 
+    Args:
+        frame_shift: seconds between frames of features.
+
     >>> config = SpecAugmentConfig(1.0, 10, 0.5, 1, 2)
     >>> x, lengths = torch.randn(2, 100, 8), torch.tensor([100, 60])
-    >>> SpecAugment(config)(x, lengths, torch.Generator().manual_seed(1)).shape
+    >>> SpecAugment(config, frame_shift=0.01)(x, lengths, torch.Generator().manual_seed(1)).shape
     torch.Size([2, 100, 8])
     """
 
-    def __init__(self, config: SpecAugmentConfig, *, frames_per_second: float = 100.0) -> None:
-        self._config, self._frames_per_second = config, frames_per_second
+    def __init__(self, config: SpecAugmentConfig, *, frame_shift: float) -> None:
+        self._config, self._frame_shift = config, frame_shift
 
     def __call__(self, features: Tensor, lengths: Tensor, generator: torch.Generator) -> Tensor:
         """Masked copy of ``features`` (N, T, F); padding stays zero.
@@ -58,7 +61,7 @@ class SpecAugment:
 
     def _over_time(self, lengths: Tensor, frames: int, generator: torch.Generator) -> Tensor:
         config = self._config
-        counts = (lengths * (config.time_masks_per_second / self._frames_per_second)).round().long()
+        counts = (lengths * (config.time_masks_per_second * self._frame_shift)).round().long()
         if config.time_width > 0:
             most = (lengths * config.max_time_share / config.time_width).floor().long()
             counts = torch.minimum(counts, most)

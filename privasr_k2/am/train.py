@@ -114,7 +114,7 @@ def train_cuts(
         configuration.save(config, folder / "config.yaml")
     targets = sources["train"].targets
     fingerprint = training_fingerprint(config, model.spec, lang.tokens, targets, content, model)
-    task, given = task_of(config), (sources["train"], sources["dev"])
+    task, given = task_of(config, first.frame_shift), (sources["train"], sources["dev"])
     epochs = train(model, task, *given, folder, config, process, fingerprint)
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))

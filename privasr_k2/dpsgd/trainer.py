@@ -39,8 +39,6 @@ from privasr_k2.training.trainer import learning_rate
 
 log = logging.getLogger(__name__)
 
-_FRAMES_PER_SECOND = 100
-
 
 @dataclass(frozen=True, eq=False)
 class PrivateData:
@@ -92,7 +90,8 @@ class Trainer:
         self._size = sum(parameter.numel() for parameter in self.trained.values())
         self._device = model.mean.device
         self._task: AmTask = KINDS[model.spec.kind].task()
-        self._augment = AmTask(SpecAugment(config.spec_augment), time_stretch=config.time_stretch)
+        masks = SpecAugment(config.spec_augment, frame_shift=data.speech.frame_shift)
+        self._augment = AmTask(masks, time_stretch=config.time_stretch)
         rate = {"lr": config.lr, "momentum": config.momentum}
         plain = make_optimizer(self.trained, kind=config.optimizer, **rate)
         expected = config.rate * max(1, len(data.units))
@@ -130,7 +129,7 @@ class Trainer:
         drawing = config.within, config.most_utterances, config.seed, number
         weights = [unit.weights(*drawing) for unit in real]
         frames = {name: self._data.speech.frames(name) for unit in weights for name in unit}
-        most_frames = int(config.max_duration * _FRAMES_PER_SECOND)
+        most_frames = int(config.max_duration / self._data.speech.frame_shift)
         for part in parts(weights, frames, most_frames=most_frames, most_rows=self._rows()):
             self._add(part, number)
         lr = learning_rate(config, number, number / config.steps)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from privasr_k2.data.features import load_features
+from privasr_k2.data.features import FRAME_SHIFT, load_features
 from privasr_k2.errors import DataError
 from privasr_k2.privacy.people import People
 from privasr_k2.randomness import stream
@@ -100,6 +100,9 @@ class Speech:
         cuts: with features.
         targets: token numbers by the cut's name.
         memory_gb: features are kept in memory where all of them have at most this size.
+
+    Attributes:
+        frame_shift: seconds between frames.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Speech:
         self.targets = {name: tuple(targets[name]) for name in self._cuts}
         size = sum(cut.num_frames * cut.num_features * 4 for cut in self._cuts.values())
         self._keep, self._features = size <= memory_gb * 1e9, dict[str, Tensor]()
+        self.frame_shift = next((cut.frame_shift for cut in self._cuts.values()), FRAME_SHIFT)
 
     def frames(self, name: str) -> int:
         """Frames of an utterance."""

@@ -171,11 +171,12 @@ def _train(
     )
     dev = Batches(*_dev(given, model), seed=None, **reads)
     losses = HypothesisLosses(model)
+    frame_shift = given.pool[0].frame_shift
     task = DistillationTask(
         loss,
         data.targets,
-        task_of(config),
-        SpecAugment(config.spec_augment),
+        task_of(config, frame_shift),
+        SpecAugment(config.spec_augment, frame_shift=frame_shift),
         time_stretch=config.time_stretch,
         unanswered=config.student.unanswered,
     )

@@ -57,31 +57,28 @@ def trained_upon(state: dict[str, Tensor], block: str) -> dict[str, Tensor]:
     return {**state, "output.weight": drawn(3, 64), "mean": drawn(64, seed=2)}
 
 
-def model_folder(folder: Path, encoder: PublicEncoder, first: int | None) -> dict[str, Tensor]:
-    """A folder of a model with the encoder's layers above ``first``; None: with all its blocks."""
-    about = {"kind": "ctc"}
-    if first is not None:
-        origin = {"name": encoder.name, "sha256": encoder.origin.sha256, "source": "here"}
-        about["public"] = {"family": "whisper", "first": first, "origin": origin}
-    write_json(folder / "model.yaml", about)  # JSON is YAML
+def model_folder(folder: Path, encoder: PublicEncoder, first: int) -> dict[str, Tensor]:
+    """A folder of a model with the encoder's layers above ``first``."""
+    origin = {"name": encoder.name, "sha256": encoder.origin.sha256, "source": "here"}
+    about = {"family": encoder.family, "first": first, "origin": origin}
+    write_json(folder / "model.yaml", {"kind": "ctc", "public": about})  # JSON is YAML
     write_text(folder / "tokens.txt", TOKENS)
     state = public_weights(folder, encoder)
-    prefix = "encoder" if first is None else "public"
-    weights = trained_upon(state, f"{prefix}.blocks.0")
+    weights = trained_upon(state, "public.blocks.0")
     save_tensors(folder / "model.safetensors", weights, {"untrained": False})
     return weights
 
 
-@pytest.mark.parametrize("first", [None, 0, 1])
+@pytest.mark.parametrize("first", [0, 1])
 def test_only_what_was_trained_is_kept_and_it_becomes_the_model_again(
-    tmp_path: Path, encoder: Path, first: int | None
+    tmp_path: Path, encoder: Path, first: int
 ) -> None:
     public = load_encoder(encoder)
     weights = model_folder(tmp_path / "am", public, first)
     flags = f"--in-public-encoder {encoder} --out-difference {tmp_path}/trained.safetensors"
     call(f"export --in-model {tmp_path}/am {flags}")
     kept = load_tensors(tmp_path / "trained.safetensors")
-    block = "encoder.blocks.0" if first is None else "public.blocks.0"
+    block = "public.blocks.0"
     query = f"{block}.attention.query.weight"
     assert {name: tuple(tensor.shape) for name, tensor in kept.items()} == {
         f"{query}.left": (64, 2),
@@ -105,13 +102,13 @@ def test_only_what_was_trained_is_kept_and_it_becomes_the_model_again(
 
 def test_outputs_are_the_same(tmp_path: Path, encoder: Path) -> None:
     public = load_encoder(encoder)
-    weights = model_folder(tmp_path / "am", public, None)
+    weights = model_folder(tmp_path / "am", public, 0)
     write_difference(tmp_path / "am", public, tmp_path / "d.safetensors")
     put_together(tmp_path / "d.safetensors", public, tmp_path / "again")
     inputs = public.features(0.1 * drawn(2, 16000), torch.tensor([16000, 9000]))
     outputs = []
     for state in (weights, load_tensors(tmp_path / "again/model.safetensors")):
-        own = {n.removeprefix("encoder."): t for n, t in state.items() if n.startswith("encoder.")}
+        own = {n.removeprefix("public."): t for n, t in state.items() if n.startswith("public.")}
         public.load_state_dict({**public.state_dict(), **own})
         with torch.no_grad():
             outputs.append(public(*inputs)[0] @ state["output.weight"].T)
@@ -138,12 +135,14 @@ def test_wav2vec_has_distances_too(tmp_path: Path) -> None:
     config = {**WAV2VEC_CONFIG, "model_type": "wavlm", "feat_extract_norm": "layer"}
     config |= {"do_stable_layer_norm": True, "conv_bias": True}
     public = load_encoder(save_safetensors(tmp_path / "wavlm", tensors, config))
-    model_file = tmp_path / "am/model.yaml"
-    write_json(model_file, {"kind": "ctc"})
+    upper = {"first": 1, "origin": {"sha256": public.origin.sha256}}
+    write_json(tmp_path / "am/model.yaml", {"kind": "ctc", "public": upper})
     names = public_weights(tmp_path / "am", public)
-    assert names.keys() >= {"encoder.distances.weight", "encoder.norm.bias"}
-    assert not any(name.startswith(("encoder.convs", "encoder.projection")) for name in names)
-    assert torch.equal(names["encoder.distances.weight"], wavlm.state_dict()["distances.weight"])
+    assert names.keys() >= {"public.distances.weight", "public.norm.bias"}
+    assert not any(
+        name.startswith(("public.convs", "public.projection", "public.blocks.1")) for name in names
+    )
+    assert torch.equal(names["public.distances.weight"], wavlm.state_dict()["distances.weight"])
 
 
 @pytest.mark.parametrize("shape", [(40, 30), (30, 40, 1), (20, 12, 5)])
@@ -197,7 +196,7 @@ def test_another_encoder_is_refused(tmp_path: Path, encoder: Path) -> None:
 
 def test_other_files_are_refused(tmp_path: Path, encoder: Path) -> None:
     public = load_encoder(encoder)
-    weights = model_folder(tmp_path / "am", public, None)
+    weights = model_folder(tmp_path / "am", public, 0)
     path = tmp_path / "d.safetensors"
     write_difference(tmp_path / "am", public, path)
     with pytest.raises(DataError, match="a new folder"):
@@ -209,7 +208,7 @@ def test_other_files_are_refused(tmp_path: Path, encoder: Path) -> None:
     save_tensors(path, kept, header)
     with pytest.raises(DataError, match="the tensor mean"):
         put_together(path, public, tmp_path / "x")
-    for wrong in ({"output.weight": weights["output.weight"]}, {"encoder.norm.bias": drawn(3)}):
+    for wrong in ({"output.weight": weights["output.weight"]}, {"public.norm.bias": drawn(3)}):
         save_tensors(tmp_path / "am/model.safetensors", wrong)
         with pytest.raises(DataError, match="layers of the encoder tiny"):
             write_difference(tmp_path / "am", public, path)

@@ -13,9 +13,14 @@ ON |= dict(frequency_masks=2, frequency_width=3)
 
 
 def masked(
-    config: dict[str, float], x: torch.Tensor, lengths: torch.Tensor, seed: int = 1
+    config: dict[str, float],
+    x: torch.Tensor,
+    lengths: torch.Tensor,
+    seed: int = 1,
+    frame_shift: float = 0.01,
 ) -> torch.Tensor:
-    return SpecAugment(SpecAugmentConfig(**config))(x, lengths, torch.Generator().manual_seed(seed))
+    masks = SpecAugment(SpecAugmentConfig(**config), frame_shift=frame_shift)
+    return masks(x, lengths, torch.Generator().manual_seed(seed))
 
 
 def test_same_generator_same_masks():
@@ -50,6 +55,14 @@ def test_frequency_masks_cover_whole_bands():
     widths = changed.any(1).sum(1)
     assert set(widths.tolist()) == {0, 1, 2, 3}
     assert (changed.any(1).sum(0) > 0).all()  # every feature is reached
+
+
+def test_masks_are_counted_by_seconds():
+    x, lengths = features(*[400] * 50, dim=4)
+    one = {**ON, "frequency_masks": 0, "time_masks_per_second": 1.0}
+    longer = masked(one, x, lengths, frame_shift=0.02)
+    assert torch.equal(longer, masked({**one, "time_masks_per_second": 2.0}, x, lengths))
+    assert (longer != x).sum() > 1.5 * (masked(one, x, lengths) != x).sum()
 
 
 def test_nothing_asked_nothing_done():
