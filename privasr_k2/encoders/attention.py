@@ -12,9 +12,13 @@ def gelu(x: Tensor) -> Tensor:
     """x times the normal distribution's function of x: Hendrycks & Gimpel (2016), eq. 1.
 
     The backward pass of ``functional.gelu`` reads memory that nobody has written, in torch 1.13 on
-    a processor, where the gradient is laid out in another order than the input.
+    a processor, where the gradient is laid out in another order than the input. So it gets one of
+    the usual order.
     """
-    return 0.5 * torch.addcmul(x, x, torch.erf(x * math.sqrt(0.5)))
+    y = nn.functional.gelu(x.contiguous())
+    if y.requires_grad:
+        y.register_hook(Tensor.contiguous)
+    return y
 
 
 class SelfAttention(nn.Module):
