@@ -65,15 +65,16 @@ def tiny_model_with(model: CtcModel, **spec: Any) -> CtcModel:
     return other
 
 
-def upon_whisper(lora: LoraConfig) -> CtcModel:
-    """A TDNN on two blocks of a Whisper encoder with adapters, of 5 features."""
+def upon_whisper(lora: LoraConfig | None = None) -> CtcModel:
+    """A TDNN on two blocks of a Whisper encoder, maybe with adapters, of 5 features."""
     whisper = drawn(lambda: Whisper(WhisperSizes(80, 5, 2, 1, 8, 1500)))
     whisper.family, whisper.origin = "whisper", Origin("tiny", "0" * 64, "MIT", "a test", {})
     spec = tiny_model("tdnn", subsampling=1).spec
     spec = replace(spec, public=upper_spec(whisper, 0, CHUNKS), utterance_mean=False)
     made = new_model(spec, seed=1).eval()
     made.public.load_state_dict(upper_of(whisper, 0).state_dict())
-    add_adapters(made, lora, seed=1)
+    if lora is not None:
+        add_adapters(made, lora, seed=1)
     return made
 
 
