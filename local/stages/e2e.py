@@ -30,6 +30,9 @@ class E2eOptions:
     """Options of pate and dpsgd."""
 
     models: Models = option(("ctc",), "models to train")
+    graph: bool = option(False, "ctc: search words in a graph with the public LM; always of phones")
+    public_text: Path | None = path_option(
+        "public text for the words and the LM of that graph: a normalized sentence a line")
     init: Literal["public", "scratch"] = option("public", "initial weights of private training")
     privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
     delta: Delta = option(1e-5, "delta of the guarantee")
@@ -56,6 +59,7 @@ class E2e:
         head_sides: the sides of a public encoder's outputs, on which the public model's head is
             trained; ``sides``, unless further layers are trained.
         base: folder of models without a claim; ``tuned``: of those that depend on ``--init``.
+        graph: the decoding graph of public words and their LM; empty for end-to-end decoding.
         decoded: systems to decode: each with its architecture, its model's folder and settings.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
     """
@@ -68,6 +72,7 @@ class E2e:
     tuned: str
     dpsgd_exp: str
     protects: str
+    graph: str = ""
     decoded: list[tuple[Declared, str, str, dict[str, str]]] = field(default_factory=list)
     public_model: dict[str, Declared] = field(default_factory=dict)
     not_private: dict[str, Declared] = field(default_factory=dict)
@@ -89,6 +94,10 @@ class E2e:
         """The public model of an architecture."""
         return f"{self.base}/{model}/public/am"
 
+    def weights(self, model: str) -> str:
+        """What dev chose for the public model of an architecture."""
+        return f"{self.base}/{model}/weights.json"
+
 
 def shown(number: float) -> str:
     """A number as names of folders have it."""
@@ -104,9 +113,12 @@ def am_config(r: Recipe, o: E2eOptions, model: str) -> tuple[str, ...]:
 def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     """Stages 0 to 3: data, who is private and who public, and a lang directory of public text."""
     d = r.data
-    if d.token_type == "phone":
-        r.refuse("--token-type", "char or bpe_N: no graph joins these models' tokens to words",
-                 "phone", "add --token-type char")
+    has_graph = o.graph or d.token_type == "phone"
+    if has_graph and o.models != ("ctc",):
+        r.refuse("--models", "ctc alone with a graph, which phones need", " ".join(o.models),
+                 "add --models ctc, or --token-type char --graph false")
+    if o.public_text is not None and not has_graph:
+        r.refuse("--public-text", "a graph", "end-to-end decoding", "add --graph true")
     data = prepare_data(r, lang_name=f"{d.token_type}_public", make_lang=False)
     public_feats: Path | str | None = o.public_feats
     if o.public_corpus and public_feats is None:
@@ -130,13 +142,33 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
              for feats in names]
     sides, head_sides = split[0], split[-1]
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
-                 in_public_manifests=f"{sides}/public")
+                 in_public_manifests=f"{sides}/public", raw_lm_text=o.public_text)
+    graph = public_graph(r, o, data, sides) if has_graph else ""
     base = f"exp/e2e_{upon(r)}{d.token_type}"
     scratch = "_scratch" if o.init == "scratch" else ""
     r.about("sides", "speakers by side").add("sides", f"{sides}/sides.json")
     return E2e(data, sides, head_sides, data.lang, base, base + scratch,
                f"exp/dpsgd_{upon(r)}{d.token_type}_{o.privacy_unit}{scratch}",
-               protects=f"each {o.privacy_unit} of {r.people}/train")
+               protects=f"each {o.privacy_unit} of {r.people}/train", graph=graph)
+
+
+def public_graph(r: Recipe, o: E2eOptions, data: Data, sides: str) -> str:
+    """Stage 3: the n-gram LM of public text, and its graph."""
+    lm = r.stage(3, "n-gram LM of public text", "train_ngram", config="lm_ngram",
+                 in_public_manifests=f"{sides}/public", in_lang=data.lang,
+                 raw_arpa=r.data.arpa, raw_lm_text=o.public_text,
+                 out_lm=f"data/lm/{data.lang_name}.arpa.gz")
+    return r.stage(3, "decoding graph", "compile_graph", config="graph", in_lang=data.lang,
+                   in_lm=lm, out_dir=f"data/graph_{data.lang_name}")
+
+
+def recognize(r: Recipe, e: E2e, number: int, title: str, *, model: str, role: str, feats: str,
+              out: str, weights: str | None = None, **settings: str) -> str:
+    """Decode a role, with the weights that dev chose or over a grid of them."""
+    return r.stage(number, title, "decode", jobs=r.run.nj, device=True,
+                   config="decode" if e.graph else "decode_e2e", in_model=model,
+                   in_graph=e.graph or None, in_feats=feats, in_weights=weights,
+                   out_hyps=f"{out}/JOB.jsonl", set={"role": role, **settings})
 
 
 def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
@@ -146,12 +178,12 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
         e.public_model[model] = public = r.system(
             f"{model}/public", label="public only", method="public", folder=folder, model=model)
         am = train_public(r, o, e, model, folder)
-        r.stage(4, f"decode dev, public {model}", "decode", jobs=r.run.nj, device=True,
-                config="decode_e2e", in_model=am, in_feats=e.data.feats,
-                out_hyps=f"{folder}/decode_dev/JOB.jsonl", set={"role": "dev"})
-        r.stage(4, f"insertion penalty of {model}, chosen on dev", "tune_weights",
+        recognize(r, e, 4, f"decode dev, public {model}", model=am, role="dev", feats=e.public,
+                  out=f"{folder}/decode_dev")
+        what = "LM weight and insertion penalty" if e.graph else "insertion penalty"
+        r.stage(4, f"{what} of {model}, chosen on dev", "tune_weights",
                 in_hyps=f"{folder}/decode_dev",
-                in_manifests=e.data.manifests, out_weights=f"{e.base}/{model}/weights.json")
+                in_manifests=e.data.manifests, out_weights=e.weights(model))
         e.decoded.append((public, model, am, {}))
     for model in o.models:
         e.not_private[model] = system = r.system(
@@ -218,10 +250,10 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
 def decode_all(r: Recipe, e: E2e, number: int) -> None:
     """Decode test with every system and its architecture's insertion penalty; count errors."""
     for system, model, am, settings in e.decoded:
-        weights = f"{e.base}/{model}/weights.json"
-        r.stage(number, f"decode test, {system.name}", "decode", jobs=r.run.nj, device=True,
-                config="decode_e2e", in_model=am, in_feats=e.data.feats, in_weights=weights,
-                out_hyps=f"{system.folder}/decode_test/JOB.jsonl", set={"role": "test", **settings})
+        weights = e.weights(model)
+        recognize(r, e, number, f"decode test, {system.name}", model=am, role="test",
+                  feats=e.data.feats, weights=weights, out=f"{system.folder}/decode_test",
+                  **settings)
         r.stage(number, f"score {system.name}", "wer", config="wer",
                 in_hyps=f"{system.folder}/decode_test",
                 in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,

@@ -108,11 +108,16 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
 def propose(r: Recipe, o: Any, e: E2e) -> None:
     """Stage 8: N-best lists of the pool by the public model."""
     for model in o.models:
-        folder = f"{e.base}/{model}/public"
+        flags: dict[str, Any] = dict(in_model=e.public_am(model), in_feats=e.pool)
+        if e.graph:
+            flags |= dict(config=("decode", "nbest", "nbest_pool"), in_graph=e.graph,
+                          in_weights=e.weights(model))
+        else:
+            folder = f"{e.base}/{model}/public/decode_pool"
+            flags |= dict(config="decode_e2e", out_hyps=f"{folder}/JOB.jsonl")
         r.stage(8, f"N-best lists of the pool, public {model}", "decode", jobs=r.run.nj,
-                device=True, config="decode_e2e", in_model=e.public_am(model), in_feats=e.pool,
-                out_hyps=f"{folder}/decode_pool/JOB.jsonl",
-                out_nbest=f"{nbest(e, model)}/JOB.jsonl", set={"role": "pool"})
+                device=True, out_nbest=f"{nbest(e, model)}/JOB.jsonl", set={"role": "pool"},
+                **flags)
 
 
 def nbest(e: E2e, model: str) -> str:

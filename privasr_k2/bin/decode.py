@@ -8,7 +8,7 @@ within a beam, each with the scores of its best alignment; --out-kaldi writes th
 lattice-copy.
 
 Without --in-graph the model is an end-to-end one: --out-hyps, and --out-nbest from the same search;
-LM weights are 0. --set head=K decodes with one head of a folder of train_heads.
+LM weights are 0. --set head=K decodes with one head of a folder of train_heads, either way.
 
     privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone \
         --in-feats data/feats_fbank --out-hyps exp/ctc/decode_dev/1.jsonl \
@@ -87,11 +87,17 @@ def _opened(args: argparse.Namespace, config: Any, open_decoder: Callable[..., A
     from privasr_k2.graph.folder import check_outputs
 
     device = choose_device(args.device)
-    model = load_model(args.in_model, device)
+    model = _head(args, config.head, device) if config.head else load_model(args.in_model, device)
     decoder = open_decoder(args.in_graph, config, device=device)
     outputs = model.num_tokens, model.tokens, model.ctc_topology
     check_outputs(decoder.graph, *outputs, args.in_model)
     return device, model, decoder, load_cuts(args.in_feats, config.role)
+
+
+def _head(args: argparse.Namespace, number: int, device: str) -> Any:
+    from privasr_k2.pate.heads import load_heads
+
+    return load_heads(args.in_model, device, per_token=False, chosen=[number]).models[0]
 
 
 def _first_pass(args: argparse.Namespace) -> None:
@@ -149,7 +155,6 @@ def _end_to_end(args: argparse.Namespace) -> None:
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.decoding.end_to_end import EndToEndConfig, decode_e2e, prepare
     from privasr_k2.decoding.tune import read_weights
-    from privasr_k2.pate.heads import load_heads
     from privasr_k2.training.distributed import choose_device
 
     config = cli.load(EndToEndConfig, args)
@@ -159,7 +164,7 @@ def _end_to_end(args: argparse.Namespace) -> None:
     torch.set_num_threads(args.num_jobs)
     device = str(choose_device(args.device))
     if config.head:
-        [model] = load_heads(args.in_model, device, per_token=False, chosen=[config.head]).models
+        model = _head(args, config.head, device)
     else:
         model = load_recognizer(args.in_model, device)
     prepare(model, args.in_model, config)

@@ -39,12 +39,16 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, estimate, write."""
-    parser = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
+    parser = cli.parser(
+        __doc__,
+        in_manifests="[PATH]|--in-public-manifests cuts of train and dev, maybe lm_text.txt.gz",
+    )
     source = parser.add_mutually_exclusive_group()
     cli.add_flags(source, in_text="[FILE+] *.jsonl(.gz) or plain, not the corpus's")
     cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
     cli.add_flags(
         parser,
+        raw_lm_text="[FILE] a normalized sentence a line, in place of lm_text.txt.gz",
         in_lm="[LM] the model to approximate: of train_lm",
         in_public_lists="[DIR] for classes: per.txt, org.txt, ...",
         in_dev="[FILE] text whose perplexity is logged, in place of the cuts'",
@@ -85,7 +89,7 @@ def _estimate(args: argparse.Namespace, words: list[str]) -> None:
     if args.raw_arpa is not None:
         model = import_arpa(args.raw_arpa, words, config, held_out=held_out)
     else:
-        sentences = training_text(config, args.in_manifests, args.in_text)
+        sentences = training_text(config, args.in_manifests, args.in_text, args.raw_lm_text)
         model = train_ngram(sentences, words, config, held_out=held_out)
     write_arpa(model, args.out_lm)
 

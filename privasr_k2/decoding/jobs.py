@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from privasr_k2.constraints import Checked, Positive
+from privasr_k2.constraints import Checked, Natural, Positive
 from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.hyps import Hyp, Record
 from privasr_k2.recipe.progress import report_progress
@@ -67,7 +67,13 @@ class ShareConfig(JobConfig):
 
 @dataclass(frozen=True)
 class DecodeConfig(ShareConfig, SearchConfig):
-    """Options of decoding; defaults in ``conf/common.yaml#decode``."""
+    """Options of decoding; defaults in ``conf/common.yaml#decode``.
+
+    Args:
+        head: of a folder of heads the one that decodes, from 1; 0 for a whole model.
+    """
+
+    head: Natural
 
     def search(self) -> SearchConfig:
         """The settings of the search."""

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Token numbers of words; those that the lexicon lacks are spelled in its characters or pieces.
+    """Token numbers of words; those that the lexicon lacks have :func:`pronunciations`.
 
     Words that cannot be spelled are absent.
     """
     known = lang.first_pronunciations
     wanted = set(words)
     numbers = {word: known[word] for word in sorted(wanted & known.keys())}
-    for word, (tokens, *_) in _as_written(lang, wanted - known.keys()).items():
+    for word, (tokens, *_) in pronunciations(lang, wanted - known.keys()).items():
         numbers[word] = tuple(lang.token_ids[token] for token in tokens)
     return numbers
 
@@ -41,9 +41,10 @@ def pronunciations(lang: Lang, words: Iterable[str]) -> Pronunciations:
     CMUdict and espeak-ng. Words that cannot be spelled so are absent.
     """
     words = set(words)
-    if not words or _has_written_tokens(lang):
+    about_lang = lang.folder / "lang.yaml"
+    if not words or _has_written_tokens(lang) or not about_lang.is_file():
         return _as_written(lang, words)
-    about = read_yaml(lang.folder / "lang.yaml")
+    about = read_yaml(about_lang)
     sources = {"corpus_lexicon": None, "cmudict": cmudict_path(about["cmudict"])}
     spelled = spell_in_phones((), words, **sources, g2p=about["g2p"])
     return _in_tokens(lang, spelled.variants)

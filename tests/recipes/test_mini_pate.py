@@ -13,6 +13,7 @@ from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.lineage import lineage
 from privasr_k2.publish.check import check_published
 from privasr_k2.publish.folder import publish
+from privasr_k2.scoring.nbest_lists import read_nbest
 from privasr_k2.training.weights import read_header
 from tests.support.recipe_tools import assert_up_to_date, dry_run, recipe
 from tests.support.tiny_encoders import (
@@ -86,6 +87,29 @@ def test_a_teacher_a_speaker_and_one_of_them_has_no_data(tmp_path: Path) -> None
     assert header["abstaining"] == [shards["roster"]["user9999"]]
 
 
+@pytest.mark.timeout(1500)
+def test_phones_are_searched_in_the_graph_of_public_words(tmp_path: Path) -> None:
+    text = tmp_path / "public.txt"
+    write_text(text, "please call leila now\nnone says wunderkind\n")
+    options = "--token-type phone --vote utterance --teachers 3 --score-teachers 1 --epsilons 8"
+    options += f" --mechanisms gnmax --public-text {text} --self-trained false"
+    recipe(f"{DRY} --nj 1 --unlabeled-data none {options}", "--work-dir", tmp_path / "work")
+    exp = tmp_path / "work/exp/pate_phone_speaker_utterance_heads"
+    rows = [row for row in read_jsonl(exp / "results.jsonl") if row["metric"] == "wer"]
+    label = "GNMax, 3 teachers, epsilon 8"
+    wanted = {"public only", "not private", "teacher 1 of 3", label}
+    assert wanted <= {row["label"] for row in rows if row["part"] == "test"}
+    weights = read_json(tmp_path / "work/exp/e2e_phone/ctc/weights.json")
+    assert weights["lm_weight"] > 0
+    words = (tmp_path / "work/data/graph_phone_public/words.txt").read_text().split()
+    assert "wunderkind" in words
+    nbest = read_nbest(tmp_path / "work/exp/e2e_phone/ctc/public/nbest_pool")
+    said = {word for one in nbest.lists for hyp in one.hyps for word in hyp.words.split()}
+    assert said and said <= set(words)
+    student = lineage(exp / "ctc/gnmax_3_8/am", tmp_path / "work")
+    assert student.is_covered and len(student.spent) == 1, list(student.lines())
+
+
 def titles(shown: dict[str, str]) -> set[str]:
     """The titles of the stages of a dry run."""
     return {name.partition(" (")[2].removesuffix(")") for name in shown}
@@ -147,7 +171,8 @@ def test_attacks_upon_heads(tmp_path: Path) -> None:
         ("--vote token --heads false --mechanisms gaussian_posteriors", "gnmax lnmax"),
         ("--vote utterance --public-threshold 0.8", "--public-threshold: expected options that"),
         ("--vote utterance --top-k 4", "--top-k: expected options that change"),
-        ("--token-type phone", "add --token-type char"),
+        ("--token-type phone --models 'ctc las'", "--models: expected ctc alone with a graph"),
+        ("--public-text README.md", "--public-text: expected a graph"),
     ],
 )
 def test_what_cannot_be(options: str, message: str, tmp_path: Path) -> None:

@@ -36,6 +36,15 @@ def test_phones_spell_nothing_that_the_lexicon_lacks() -> None:
     assert spellings(phones, ["x", "a"]) == {"x": (1,)}
 
 
+def test_phones_of_words_that_the_lexicon_lacks_are_those_of_the_folders_dictionary(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "cmudict").write_text("cab K AE B\nbec B EH K\n")
+    (tmp_path / "lang.yaml").write_text(f"cmudict: {tmp_path}/cmudict\ng2p: none\n")
+    phones = Lang(tmp_path, ("<blk>", "K", "AE", "B"), ("<eps>", "x", "#0"), (("x", ("B",)),))
+    assert spellings(phones, ["x", "cab", "bec", "zz"]) == {"x": (3,), "cab": (1, 2, 3)}
+
+
 def test_words_are_spelled_in_the_pieces_of_the_lang_folder(tmp_path: Path) -> None:
     """Words with a piece that is no token of the model cannot be spelled."""
     pytest.importorskip("sentencepiece")
