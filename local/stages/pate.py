@@ -200,12 +200,12 @@ class Releases:
             title = f"labels, {release.system.name}"
             out = release.system.add("labels", release.labels)
             if o.vote == "token":
-                public = e.public_am(release.model) if o.public_threshold is not None else None
                 r.stage(10, title, "vote_tokens", config=("pate", "vote_tokens"), device=True,
                         num_jobs=True, spends=release.claims,
                         in_private_teachers=teachers_folder(r, release.model, release.teachers),
                         in_private_shards=shards(r, o, release.teachers), in_public_feats=e.pool,
-                        in_public_model=public, out_dir=out, out_privacy=privacy,
+                        in_public_model=e.public_am(release.model), out_dir=out,
+                        out_privacy=privacy,
                         set={**release.settings, "public_threshold": o.public_threshold,
                              "top_k": o.top_k})
             else:

@@ -2,13 +2,16 @@ r"""Release labels of public utterances token by token: teachers vote for each n
 
     privasr verb vote_tokens --in-private-teachers exp/pate/teachers \
         --in-private-shards exp/pate/shards --in-public-feats data/feats_pool \
-        --out-dir exp/pate/tokens_8 --out-privacy exp/pate/tokens_8_privacy.json \
-        --ledger privacy/ledger.json --config conf/pate.yaml#pate conf/pate.yaml#vote_tokens \
+        --in-public-model exp/e2e/public/am --out-dir exp/pate/tokens_8 \
+        --out-privacy exp/pate/tokens_8_privacy.json --ledger privacy/ledger.json \
+        --config conf/pate.yaml#pate conf/pate.yaml#vote_tokens \
         --set data=mini/train noise=20 epsilon=8
 
 Each token costs an answer, except those to which --in-public-model gives the probability
-public_threshold or more. A batch is written before the next is drawn, and never drawn again. With
-epsilon=.inf there is no noise and no guarantee; then omit --out-privacy and --ledger.
+public_threshold or more. Paid for are margin times the answers that the public model's own texts
+would take; once they are spent, the rest of the pool gets no labels. A batch is written before the
+next is drawn, and never drawn again. With epsilon=.inf there is no noise and no guarantee; then
+omit --out-privacy and --ledger.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ def main() -> None:
         in_private_teachers="DIR the ensemble",
         in_private_shards="DIR|--in-shards output of make_shards",
         in_public_feats="DIR|--in-feats the public pool",
-        in_public_model="[DIR] whose sure tokens are not asked about",
+        in_public_model="[DIR] whose texts say how much to pay; whose sure tokens are not voted on",
         out_dir="DIR the labels",
         out_privacy="[FILE] privacy.json, where there is noise",
         ledger="[FILE] of the private data, where there is noise",
@@ -43,6 +46,7 @@ def main() -> None:
         TOKEN,
         TokenVotesConfig,
         chosen,
+        public_queries,
         release_tokens,
         settle_tokens,
     )
@@ -51,19 +55,24 @@ def main() -> None:
 
     config = cli.load(TokenVotesConfig, args)
     check_flags(config, args.out_privacy, args.ledger)
-    if (args.in_public_model is None) != (config.public_threshold == 1):
-        expected, found = "below 1 with --in-public-model, else 1", f"{config.public_threshold}"
-        raise ConfigError("public_threshold", expected, found, "correct the value, or the flag")
+    if args.in_public_model is None and (config.public_threshold < 1 or config.margin):
+        expected = "--in-public-model with public_threshold below 1 or a margin"
+        way_out = "give it, or --set public_threshold=1 margin=0"
+        raise ConfigError("the command line", expected, "none", way_out)
     torch.set_num_threads(args.num_jobs)
     shards, device = read_shards(args.in_private_shards), str(choose_device(args.device))
     cuts = chosen(load_cuts(args.in_public_feats, config.role), config)
-    setting = settle_tokens(cuts, shards, config)
-    ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=True)
-    public = None
+    public, expected = None, None
     if args.in_public_model is not None:
         if args.public_from_private == "false":
             check_public(args.in_public_model)
         public = load_recognizer(args.in_public_model, device)
+        if config.margin:
+            expected = public_queries(public, cuts, config, device)
+    setting = settle_tokens(cuts, shards, config, expected)
+    ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=True)
+    if config.public_threshold == 1:
+        public = None  # every token is asked about, and all are voted on
     print_plan(setting, f"tokens of {len(cuts):,} utterances")
     who = {"vote": TOKEN, "unit": shards.unit, "units": len(shards.roster)}
     who["teachers"] = shards.teachers

@@ -14,7 +14,7 @@ from privasr_k2.constraints import Count, Natural, Positive
 from privasr_k2.decoding.hyps import Hyp, Record
 from privasr_k2.decoding.jobs import ShareConfig, facts_of, recognized
 from privasr_k2.errors import DataError
-from privasr_k2.graph.lexicon import WORD_START
+from privasr_k2.graph.lexicon import WORD_START, spell_words
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def prepare(model: Recognizer, folder: Path, config: EndToEndConfig) -> None:
     Raises:
         DataError: no token begins a word: phones need a graph.
     """
-    if model.tokens is None or not any(token.startswith(WORD_START) for token in model.tokens):
+    if model.tokens is None or not spell_words(model.tokens):
         expected = f"tokens that begin words with {WORD_START}"
         raise DataError(folder, expected, "none", "train with --units char or bpe_N")
     if config.ctc_weight >= 0 and hasattr(model, "ctc_weight"):

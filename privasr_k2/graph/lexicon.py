@@ -65,6 +65,15 @@ def _without_stress(phone: str) -> str:
     return phone[:-1] if phone[-1:] in "012" and phone[:-1] in ARPABET else phone
 
 
+def spell_words(tokens: Iterable[str]) -> bool:
+    """Whether tokens join to words, as characters and pieces do; phones do not.
+
+    >>> spell_words(["<blk>", "▁", "a"]), spell_words(["<blk>", "AA"])
+    (True, False)
+    """
+    return any(token.startswith(WORD_START) for token in tokens)
+
+
 def cmudict_path(setting: str) -> Path | None:
     """CMUdict's path: ``auto`` is pocketsphinx's copy, ``none`` is none, else a path.
 

@@ -15,6 +15,7 @@ from privasr_k2.graph.lexicon import (
     spell_in_characters,
     spell_in_phones,
     spell_in_pieces,
+    spell_words,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def pronunciations(lang: Lang, words: Iterable[str]) -> Pronunciations:
     """
     words = set(words)
     about_lang = lang.folder / "lang.yaml"
-    if not words or _has_written_tokens(lang) or not about_lang.is_file():
+    if not words or spell_words(lang.tokens) or not about_lang.is_file():
         return _as_written(lang, words)
     about = read_yaml(about_lang)
     sources = {"corpus_lexicon": None, "cmudict": cmudict_path(about["cmudict"])}
@@ -50,14 +51,10 @@ def pronunciations(lang: Lang, words: Iterable[str]) -> Pronunciations:
     return _in_tokens(lang, spelled.variants)
 
 
-def _has_written_tokens(lang: Lang) -> bool:
-    return any(token.startswith(WORD_START) for token in lang.tokens)
-
-
 def _as_written(lang: Lang, words: Iterable[str]) -> Pronunciations:
     """Words in characters or pieces; none in a language folder of phones."""
     words, pieces = sorted(words), lang.folder / "bpe.model"
-    if not words or not _has_written_tokens(lang):
+    if not words or not spell_words(lang.tokens):
         return {}
     if pieces.is_file():
         return _in_tokens(lang, spell_in_pieces((), words, pieces).variants)

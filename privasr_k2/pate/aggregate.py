@@ -14,6 +14,7 @@ import numpy as np
 
 from privasr_k2.constraints import one_of
 from privasr_k2.errors import ConfigError, DataError, PrivacyError
+from privasr_k2.graph.lexicon import spell_words
 from privasr_k2.pate.mechanisms import MechanismConfig, Setting, make_setting
 from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
 from privasr_k2.pate.noisy_answers import (
@@ -154,7 +155,8 @@ def write_release(
     who = dict(vote=votes.vote, unit=votes.unit, teachers=votes.teachers)
     who["units_in_a_shard"] = votes.units_in_a_shard
     summary = about(asked.setting, release=release, **who, **numbers)
-    write_labels(folder, labels, summary)
+    in_phones = votes.vote == FRAME and not spell_words(votes.tokens)
+    write_labels(folder, labels, summary, in_phones=in_phones)
     if release is not None:
         release.finish()
     return summary

@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 from privasr_k2.decoding.end_to_end import join_tokens
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, disk_errors, read_arrays, write_json, write_jsonl
+from privasr_k2.graph.lexicon import spell_words
 from privasr_k2.pate.mechanisms import RELATION, MechanismConfig, Setting
 from privasr_k2.pate.published import as_published
 from privasr_k2.privacy.events import is_unprotected
@@ -143,21 +144,40 @@ def read_answers(
 
 
 def write_labels(
-    folder: Path, labels: Iterable[tuple[str, Weighted]], summary: Mapping[str, Any]
+    folder: Path,
+    labels: Iterable[tuple[str, Weighted]],
+    summary: Mapping[str, Any],
+    *,
+    in_phones: bool = False,
 ) -> None:
-    """Write ``labels.jsonl``, a line an utterance, and then ``labels.json``."""
+    """Write ``labels.jsonl``, a line an utterance, and then ``labels.json``.
+
+    Args:
+        in_phones: hypotheses are phones with spaces between them (``phones``), not ``text``.
+    """
+    key = "phones" if in_phones else "text"
     records = (
-        {"id": name, "hyps": [{"text": text, "weight": weight} for text, weight in hyps]}
+        {"id": name, "hyps": [{key: text, "weight": weight} for text, weight in hyps]}
         for name, hyps in sorted(labels)
     )
     write_jsonl(folder / LABELS, records)
     write_json(folder / ABOUT, dict(summary))
 
 
+def joined(sequence: Iterable[int], tokens: Sequence[str]) -> str:
+    """The words that tokens spell, or phones with spaces between them.
+
+    >>> joined([1, 2, 2, 1, 2], ["<blk>", "▁", "a"]), joined([1, 2], ["<blk>", "AA", "B"])
+    ('aa a', 'AA B')
+    """
+    names = [tokens[token] for token in sequence]
+    return join_tokens(names) if spell_words(tokens) else " ".join(names)
+
+
 def collapsed(frames: Iterable[int], tokens: Sequence[str]) -> str:
-    """The words of a path of CTC: repetitions merged, blanks taken out.
+    """What a path of CTC says: repetitions merged, blanks taken out.
 
     >>> collapsed([0, 1, 1, 2, 0, 2, 1, 2], ["<blk>", "▁", "a"])
     'aa a'
     """
-    return join_tokens([tokens[token] for token, _ in groupby(frames) if token])
+    return joined([token for token, _ in groupby(frames) if token], tokens)

@@ -50,10 +50,15 @@ Fits = Callable[[str, Sequence[int]], bool]
 
 
 class Hyp(NamedTuple):
-    """A hypothesis of a label: words with one space between them, and its weight in (0, 1]."""
+    """A hypothesis of a label and its weight in (0, 1].
+
+    Attributes:
+        text: words, or phones, with one space between them.
+    """
 
     text: str
     weight: float
+    in_phones: bool = False
 
 
 Labels = Mapping[str, tuple[Hyp, ...]]
@@ -109,10 +114,10 @@ def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
         name = str(record.get("id"))
         source = f"{path} ({name})"
         try:
-            hyps = [Hyp(" ".join(h["text"].split()), float(h["weight"])) for h in record["hyps"]]
+            hyps = [_hyp(**one) for one in record["hyps"]]
             texts = {hyp.text for hyp in hyps}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            expected = "an id, and hyps with text and weight"
+            expected = "an id, and hyps with text or phones, and weight"
             raise DataError(source, expected, repr(error), _REPAIR) from error
         if "id" not in record or name in labels:
             raise DataError(source, "every utterance once", "one without id, or twice", _REPAIR)
@@ -125,6 +130,13 @@ def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
             raise DataError(source, "weights above 0 that sum to 1", weights, _REPAIR)
         labels[name] = tuple(sorted(hyps, key=lambda hyp: -hyp.weight))
     return labels
+
+
+def _hyp(weight: float, text: str | None = None, phones: str | None = None) -> Hyp:
+    if (text is None) == (phones is None):
+        raise ValueError("text and phones" if text else "neither text nor phones")
+    said = text if phones is None else phones
+    return Hyp(" ".join(said.split()), float(weight), phones is not None)  # type: ignore[union-attr]
 
 
 def guesses(lists: NbestLists, settings: UnansweredSettings) -> dict[str, tuple[Hyp, ...]]:
@@ -156,12 +168,15 @@ def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -
     Args:
         fits: whether the frames of an utterance hold a token sequence.
     """
-    words = {word for hyps in labels.values() for hyp in hyps for word in hyp.text.split()}
-    spelled = spellings(lang, words)
+    every = [hyp for hyps in labels.values() for hyp in hyps]
+    words = {word for hyp in every if not hyp.in_phones for word in hyp.text.split()}
+    of_words = spellings(lang, words)
+    of_phones = {token: (number,) for token, number in lang.token_ids.items() if number}
     targets, lost = {}, []
     for name, hyps in labels.items():
         kept = []
         for hyp in hyps:
+            spelled = of_phones if hyp.in_phones else of_words
             if all(word in spelled for word in hyp.text.split()):
                 tokens = tuple(token for word in hyp.text.split() for token in spelled[word])
                 if fits(name, tokens):

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privasr_k2.am.sequence import Recognizer
-from privasr_k2.constraints import Checked, Natural, Positive, PositiveShare
-from privasr_k2.decoding.end_to_end import join_tokens
+from privasr_k2.constraints import Checked, Natural, NotNegative, Positive, PositiveShare
 from privasr_k2.decoding.jobs import ShareConfig, recognized
 from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.graph.lexicon import spell_words
 from privasr_k2.pate.aggregate import AggregateConfig
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.mechanisms import UNPUBLISHED, Setting, make_setting
 from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_winners
-from privasr_k2.pate.releases import about, read_answers, write_answers, write_labels
+from privasr_k2.pate.releases import about, joined, read_answers, write_answers, write_labels
 from privasr_k2.pate.shards import Shards
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.privacy.release import Release
@@ -46,6 +46,7 @@ class TokenPoolConfig(Checked):
     max_duration: Positive
     tokens_per_second: Positive
     utterances: Natural
+    margin: NotNegative
     public_threshold: PositiveShare
     top_k: Natural
 
@@ -71,6 +72,10 @@ class TokenVotesConfig(AggregateConfig, TokenPoolConfig):
         """Most tokens of an utterance, the end not counted."""
         return math.ceil(seconds * self.tokens_per_second)
 
+    def is_asked(self, probs: np.ndarray) -> np.ndarray:
+        """Whether teachers are asked, by the public model's probability of its likeliest token."""
+        return probs < self.public_threshold if self.public_threshold < 1 else probs >= 0
+
 
 def chosen(cuts: CutSet, config: TokenVotesConfig) -> CutSet:
     """The utterances that are voted on."""
@@ -84,13 +89,48 @@ def chosen(cuts: CutSet, config: TokenVotesConfig) -> CutSet:
     return CutSet.from_cuts(by_name[names[place]] for place in order[: config.utterances])
 
 
-def settle_tokens(cuts: CutSet, shards: Shards, config: TokenVotesConfig) -> Setting:
+def public_queries(public: Recognizer, cuts: CutSet, config: TokenVotesConfig, device: str) -> int:
+    """Queries about the public model's own likeliest tokens, read greedily: N numbers, summed.
+
+    These are its tokens and ends with a probability below ``public_threshold``, which the teachers
+    would be asked about if they all voted as the public model does.
+    """
+    alone = TeacherEnsemble([public], per_token=True)
+
+    def count(features: torch.Tensor, lengths: torch.Tensor, own: Sequence[Cut]) -> list[int]:
+        reading = alone.token_votes(features, lengths)
+        longest = np.array([config.longest(cut.duration) for cut in own])
+        queries, alive = np.zeros(len(own), dtype=np.int64), np.arange(len(own))
+        for step in range(int(longest.max()) + 1):
+            probs, best = reading.scores()[0].softmax(dim=1).max(dim=1)
+            tokens = best.cpu().numpy()
+            queries[alive] += config.is_asked(probs.cpu().numpy())
+            onward = np.flatnonzero((tokens > 0) & (step < longest[alive]))
+            alive = alive[onward]
+            if not len(alive):
+                break
+            reading.extend(onward, tokens[onward])
+        return queries.tolist()
+
+    share = ShareConfig(role=config.role, job=1, num_jobs=1, max_duration=config.max_duration)
+    return sum(queries or 0 for _, queries in recognized(count, cuts, share, device))
+
+
+def settle_tokens(
+    cuts: CutSet, shards: Shards, config: TokenVotesConfig, expected: int | None = None
+) -> Setting:
     """The mechanism and its caps, before a teacher is asked.
+
+    Args:
+        expected: of :func:`public_queries`; ``margin`` times as many are paid for. None: as many
+            as the longest labels need.
 
     Raises:
         PrivacyError: what does not fit the budget.
     """
     most = sum(config.longest(cut.duration) + 1 for cut in cuts)
+    if expected is not None:
+        most = min(most, max(1, math.ceil(config.margin * expected)))
     pool = dict(teachers=shards.teachers, available=most, utterances=len(cuts))
     return make_setting(config, largest_weight=1.0, change=shards.change, **pool)
 
@@ -156,12 +196,12 @@ def release_tokens(
     for cut, text in recognized(label, cuts, share, device, shuffle):
         if text is not None and len(text) and text[-1] == 0:
             finished.append((cut.id, text[:-1]))
-    labels = [(name, [(join_tokens([names[k] for k in text]), 1.0)]) for name, text in finished]
+    labels = [(name, [(joined(text, names), 1.0)]) for name, text in finished]
     numbers = dict(asked=int(used[0]), answered=int(used[1]), utterances=(len(cuts), len(labels)))
     who = dict(vote=TOKEN, unit=shards.unit, teachers=shards.teachers)
     who["units_in_a_shard"] = shards.units_in_a_shard
     summary = about(setting, release=release, **who, **numbers)
-    write_labels(folder, labels, summary)
+    write_labels(folder, labels, summary, in_phones=not spell_words(names))
     if release is not None:
         release.finish()
     return summary
@@ -198,7 +238,7 @@ def _stepwise(
             own = guide.scores()[0].softmax(dim=1)
             probs, likeliest = own.sort(dim=1, descending=True, stable=True)
             candidates = likeliest[:, : config.top_k or None]
-            confident = (probs[:, 0] >= config.public_threshold).cpu().numpy()
+            confident = ~config.is_asked(probs[:, 0].cpu().numpy())
             tokens[confident] = likeliest[:, 0].cpu().numpy()[confident]
         # As many as may still be asked, and answered.
         now = _less(left, asked, answered)

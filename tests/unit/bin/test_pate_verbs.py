@@ -227,9 +227,11 @@ def vote_tokens(folder: Path, name: str, *settings: str, public: str | None = No
         f" --in-feats {folder}/feats --out-dir {folder}/{name} --out-privacy {folder}/{name}.json"
         f" --ledger {folder}/ledger.json --config {section('pate')} {section('vote_tokens')}"
     ]
+    asked = "--set data=tiny/train noise=0.3 epsilon=1e5 delta=1e-3 utterances=3"
     if public is not None:
         flags += ["--in-public-model", folder / public]
-    asked = "--set data=tiny/train noise=0.3 epsilon=1e5 delta=1e-3 utterances=3 max_answers=30"
+    else:
+        asked += " margin=0 max_answers=30"
     call("vote_tokens", *flags, asked, *settings)
 
 
@@ -320,8 +322,9 @@ def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(folder: Path
         cast(folder)
     with refused("a public model, or lists of one"):
         vote_tokens(folder, "tokens", "public_threshold=0.6", public="teachers/1")
-    with refused("--in-public-model"):
-        vote_tokens(folder, "tokens", "public_threshold=0.6")
+    for setting in ("public_threshold=0.6", "margin=1"):
+        with refused("--in-public-model"):
+            vote_tokens(folder, "tokens", setting)
     feats = ("--in-private-feats", folder / "feats", "--in-public-dev", folder / "feats")
     conf = ("--config", section("shards"), "--set", "teachers=7")
     with refused("7 units or more"):

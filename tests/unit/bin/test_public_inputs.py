@@ -95,7 +95,9 @@ def vote_tokens(folder: Path) -> Verb:
     small_pate.write_shards_file(folder / "shards", 4)
     words = "vote_tokens --in-private-teachers teachers --in-shards shards --in-feats feats"
     words += f" --out-dir out --config {section('pate')} {section('vote_tokens')} --set"
-    words += " data=tiny/train noise=0.3 epsilon=1e5 delta=1e-3 utterances=3 max_answers=30"
+    words += (
+        " data=tiny/train noise=0.3 epsilon=1e5 delta=1e-3 utterances=3 max_answers=30 margin=0"
+    )
     return Verb(words, "an_own_verb --in-model PRIVATE --out-dir feats", "teachers", "feats")
 
 

@@ -105,7 +105,7 @@ def test_nothing_is_drawn_twice(tmp_path, of):
         run()
 
 
-def interrupted(*_: object) -> None:
+def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 

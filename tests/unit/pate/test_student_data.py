@@ -74,8 +74,8 @@ def test_labels_are_read_heaviest_first(tmp_path):
         ([label(hyp("C", math.nan))], "weights above 0"),
         ([label(hyp("C")), label(hyp("C"))], "every utterance once"),
         ([{"hyps": [hyp("C")]}], "every utterance once"),
-        ([label({"text": "C"})], "text and weight"),
-        ([{"id": "a", "hyps": "C"}], "text and weight"),
+        ([label({"text": "C"})], "and weight"),
+        ([{"id": "a", "hyps": "C"}], "and weight"),
     ],
 )
 def test_bad_labels(tmp_path, records, message):
@@ -92,6 +92,19 @@ def test_guesses_are_shares_of_a_list():
     assert [hyp.weight for hyp in found["u-1"]] == pytest.approx([6 / 9, 3 / 9])
     # A scale of 1/2 takes square roots: the best has less than 0.6 of the list then.
     assert guesses(lists(u_1=sure), replace(UNANSWERED, scale=0.5)) == {}
+
+
+def test_labels_in_phones_are_tokens(corpus, tmp_path):
+    lang = corpus[1]
+    first, second = lang.tokens[1:3]
+    one = label({"phones": f"{second} {first} {second}", "weight": 1.0})
+    other = {"id": "b", "hyps": [{"phones": "no-phone", "weight": 1.0}]}
+    labels = read_labels(write(tmp_path / "l.jsonl", one, other))
+    assert labels["a"] == (Hyp(f"{second} {first} {second}", 1.0, True),)
+    assert targets_of(labels, lang, lambda name, tokens: True) == {"a": (((2, 1, 2),), (1.0,))}
+    for wrong in ({"weight": 1.0}, {"text": "C", "phones": "C", "weight": 1.0}):
+        with pytest.raises(DataError, match="text or phones"):
+            read_labels(write(tmp_path / "l.jsonl", label(wrong)))
 
 
 def test_what_cannot_be_learned_is_left_out(corpus, caplog):

@@ -18,7 +18,13 @@ from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.pate import tokens
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.releases import spending_of
-from privasr_k2.pate.tokens import TokenVotesConfig, chosen, release_tokens, settle_tokens
+from privasr_k2.pate.tokens import (
+    TokenVotesConfig,
+    chosen,
+    public_queries,
+    release_tokens,
+    settle_tokens,
+)
 from privasr_k2.privacy import release
 from tests.support.small_pate import SHARDS, TOKENS, mechanism, pool, teacher
 
@@ -36,7 +42,7 @@ def ensemble() -> TeacherEnsemble:
 
 
 def config(**changes: object) -> TokenVotesConfig:
-    values = dict(role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0)
+    values = dict(role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0, margin=0.0)
     values |= dict(public_threshold=1.0, top_k=0)
     return mechanism(TokenVotesConfig, **{**values, **changes})
 
@@ -123,6 +129,20 @@ def test_nobody_is_asked_what_the_public_model_is_sure_of(
     found, asked, taken = wanted(ensemble, feats, conf, public)
     assert labels(tmp_path) == found and about["votes_answered"] == asked
     assert asked > 0 and taken > 0
+
+
+@pytest.mark.parametrize("public_threshold", [0.5, 0.6, 1.0])
+def test_paid_for_is_what_the_public_models_own_texts_would_take(feats, public_threshold):
+    public, cuts = teacher("las", 9), load_cuts(feats, "pool")
+    conf = config(public_threshold=public_threshold, margin=0.5, epsilon=math.inf, noise=0.0)
+    _, expected, _ = wanted(TeacherEnsemble([public], per_token=True), feats, conf, public)
+    assert public_queries(public, cuts, conf, "cpu") == expected > 0
+    setting = settle_tokens(cuts, SHARDS, conf, expected)
+    assert setting.max_answers == setting.max_queries == math.ceil(0.5 * expected)
+    longest = settle_tokens(cuts, SHARDS, conf)
+    assert longest.max_answers == sum(conf.longest(cut.duration) + 1 for cut in cuts)
+    assert settle_tokens(cuts, SHARDS, conf, 10**9).max_answers == longest.max_answers
+    assert settle_tokens(cuts, SHARDS, conf, 0).max_answers == 1
 
 
 def test_what_needs_no_answer_is_labelled_when_none_are_left(ensemble, feats, tmp_path):
