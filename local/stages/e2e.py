@@ -142,7 +142,7 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
              for feats in names]
     sides, head_sides = split[0], split[-1]
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
-                 in_public_manifests=f"{sides}/public", raw_lm_text=o.public_text)
+                 in_public_manifests=f"{sides}/public", raw_public_lm_text=o.public_text)
     graph = public_graph(r, o, data, sides) if has_graph else ""
     base = f"exp/e2e_{upon(r)}{d.token_type}"
     scratch = "_scratch" if o.init == "scratch" else ""
@@ -156,7 +156,7 @@ def public_graph(r: Recipe, o: E2eOptions, data: Data, sides: str) -> str:
     """Stage 3: the n-gram LM of public text, and its graph."""
     lm = r.stage(3, "n-gram LM of public text", "train_ngram", config="lm_ngram",
                  in_public_manifests=f"{sides}/public", in_lang=data.lang,
-                 raw_arpa=r.data.arpa, raw_lm_text=o.public_text,
+                 raw_arpa=r.data.arpa, raw_public_lm_text=o.public_text,
                  out_lm=f"data/lm/{data.lang_name}.arpa.gz")
     return r.stage(3, "decoding graph", "compile_graph", config="graph", in_lang=data.lang,
                    in_lm=lm, out_dir=f"data/graph_{data.lang_name}")

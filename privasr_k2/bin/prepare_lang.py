@@ -33,7 +33,7 @@ def main() -> None:
         __doc__,
         in_manifests="DIR|--in-public-manifests cuts_<role>.jsonl.gz, maybe lexicon.txt",
         in_further_text="[FILE...] tagged or plain text whose words join the vocabulary",
-        raw_lm_text="[FILE] a normalized sentence a line, in place of lm_text.txt.gz",
+        raw_lm_text="[FILE]|--raw-public-lm-text a sentence a line, in place of lm_text.txt.gz",
         in_public_lists="[DIR]|--raw-public-lists name lists, whose words join the vocabulary",
         in_tokens="[FILE]|--raw-tokens tokens.txt of another language folder or model",
         in_bpe_model="[FILE]|--raw-bpe-model its SentencePiece model, where it has one",

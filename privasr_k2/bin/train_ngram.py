@@ -48,7 +48,7 @@ def main() -> None:
     cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
     cli.add_flags(
         parser,
-        raw_lm_text="[FILE] a normalized sentence a line, in place of lm_text.txt.gz",
+        raw_lm_text="[FILE]|--raw-public-lm-text a sentence a line, in place of lm_text.txt.gz",
         in_lm="[LM] the model to approximate: of train_lm",
         in_public_lists="[DIR] for classes: per.txt, org.txt, ...",
         in_dev="[FILE] text whose perplexity is logged, in place of the cuts'",
