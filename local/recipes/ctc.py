@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from local.stages.data import PhoneOptions
-from local.stages.first_pass import GraphOptions, backend, first_pass, score
+from local.stages.first_pass import GraphOptions, first_pass, score, write_recognizer
 from privasr_k2.recipe.declare import Recipe
 
 
@@ -21,8 +21,5 @@ def stages(r: Recipe, o: Options) -> None:
         score(r, 9, f"score {role}", hyps=f"{r.exp}/decode_{role}", weights=first.weights,
               role=role, first=first, out=ctc.add(f"score_{role}", f"{r.exp}/score_{role}"))
     ctc.add("weights", first.weights)
-    r.stage(10, "recognizer, for privasr transcribe", "export",
-            config=("decode", "graph", "hotwords"), in_model=first.am, in_graph=first.graph,
-            in_feats=first.data.feats, in_weights=first.weights, in_lang=first.data.lang,
-            in_lm=first.lm, out_recognizer=f"{r.exp}/recognizer.yaml", set={"backend": backend(r)})
+    write_recognizer(r, 10, "recognizer, for privasr transcribe", first)
     r.report(11, manifests=first.data.manifests, phones=o.per)

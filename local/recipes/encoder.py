@@ -15,6 +15,7 @@ from local.stages.first_pass import (
     train_head,
     train_upper,
     use_hotwords,
+    write_recognizer,
 )
 from local.stages.second_pass import whisper_lists
 from privasr_k2.recipe.declare import EncoderPart, Recipe
@@ -64,6 +65,8 @@ def stages(r: Recipe, o: Options) -> None:
             score(r, 9, f"score {part}, {role}", hyps=f"{firsts[part].exp}/decode_{role}",
                   weights=firsts[part].weights, role=role, first=firsts[part],
                   out=system.path(f"score_{role}"))
+    for part in o.parts:
+        write_recognizer(r, 10, f"recognizer, {part}, for privasr transcribe", firsts[part])
     for fold in range(1, o.folds + 1):
         values = {"folds": o.folds, "fold": fold}
         held = f"fold {fold} of {o.folds} held out"

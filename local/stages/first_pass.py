@@ -256,3 +256,11 @@ def score(
     return r.stage(number, title, "wer", config="wer", in_hyps=hyps, in_weights=weights,
                    in_manifests=first.data.manifests, in_lang=lang or first.lang, out_dir=out,
                    set={"role": role}, **flags)
+
+
+def write_recognizer(r: Recipe, number: int, title: str, first: FirstPass) -> str:
+    """What ``privasr transcribe --in-exp`` reads, in the folder of the first pass."""
+    return r.stage(number, title, "export", config=("decode", "graph", "hotwords"),
+                   in_model=first.am, in_graph=first.graph, in_feats=first.data.feats,
+                   in_weights=first.weights, in_lang=first.data.lang, in_lm=first.lm,
+                   out_recognizer=f"{first.exp}/recognizer.yaml", set={"backend": backend(r)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from privasr_k2.fileio import read_json, read_jsonl, read_yaml
 from tests.support.recipe_tools import assert_up_to_date, recipe
@@ -12,8 +13,10 @@ from tests.support.tiny_encoders import (
     WHISPER_CONFIG,
     hugging_face_tensors,
     save_safetensors,
+    speechlike,
     tiny_whisper,
 )
+from tests.support.verbs import call
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 PARTS = ("head", "last_block")
@@ -40,6 +43,13 @@ def test_every_part_is_trained_decoded_and_held_out(copied: Path, tmp_path: Path
     spec = read_yaml(copied / f"exp/ctc_{head}_last_block/am/model.yaml")
     assert spec["public"]["first"] == 1 and spec["public"]["origin"]["name"] == "tiny_whisper"
     assert_up_to_date(command, "--work-dir", copied)
+    # 31 s: more than Whisper hears at once.
+    soundfile.write(tmp_path / "long.wav", speechlike(31 * 16000)[0][0].numpy(), 16000)
+    for exp in (f"exp/ctc_{head}", f"exp/ctc_{head}_last_block"):
+        out = tmp_path / "words.jsonl"
+        call(f"transcribe --in-exp {copied / exp} {tmp_path}/long.wav --out-jsonl {out}")
+        [said] = read_jsonl(out)
+        assert said["seconds"] == 31 and said["words"] is not None
 
 
 def test_options_that_cannot_be_together(copied: Path) -> None:
