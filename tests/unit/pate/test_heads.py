@@ -290,26 +290,6 @@ def test_folder_of_heads_is_read_back_and_groups_change_nothing(corpus, tmp_path
         open_models([tmp_path / "a"], lang, "cpu")
 
 
-def test_adapters_of_heads_are_read_back(corpus, tmp_path):
-    shards, _, lang = corpus
-    model = upon_whisper()
-    save_model(tmp_path / "upon", model.spec, model.state_dict(), load_lang(lang).tokens)
-    parts = [*LORA.layers, "wide"]
-    lora = replace(LORA, layers=parts)
-    found = run((shards, tmp_path / "upon", lang), tmp_path / "a", trained="lora", lora=lora)
-    assert len(found) == 2 * 3 * 2 and all(".lora." in name for name in found)
-    ensemble = load_heads(tmp_path / "a", "cpu", per_token=True)
-    x, lengths = features(40, 31)
-    hyps = [[(1, 2), (3,)], [(2, 2, 1)]]
-    scores = []
-    for k in range(3):
-        alone = teacher(upon_whisper(lora), found, k).eval()
-        scores.append(TeacherEnsemble([alone], per_token=True).hypothesis_scores(x, lengths, hyps))
-    expected = np.concatenate(scores)
-    np.testing.assert_allclose(ensemble.hypothesis_scores(x, lengths, hyps), expected, atol=1e-4)
-    assert np.ptp(expected[:, 0, 0]) > 1e-3
-
-
 def test_a_killed_run_goes_on_with_the_heads_that_are_missing(corpus, tmp_path, monkeypatch):
     from privasr_k2.pate import heads_training
 
