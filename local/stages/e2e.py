@@ -31,7 +31,7 @@ class E2eOptions:
 
     models: Models = option(("ctc",), "models to train")
     graph: bool = option(False, "ctc: search words in a graph with the public LM; always of phones")
-    public_text: Path | None = path_option(
+    graph_text: Path | None = path_option(
         "public text for the words and the LM of that graph: a normalized sentence a line")
     init: Literal["public", "scratch"] = option("public", "initial weights of private training")
     privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
@@ -117,8 +117,8 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     if has_graph and o.models != ("ctc",):
         r.refuse("--models", "ctc alone with a graph, which phones need", " ".join(o.models),
                  "add --models ctc, or --token-type char --graph false")
-    if o.public_text is not None and not has_graph:
-        r.refuse("--public-text", "a graph", "end-to-end decoding", "add --graph true")
+    if o.graph_text is not None and not has_graph:
+        r.refuse("--graph-text", "a graph", "end-to-end decoding", "add --graph true")
     data = prepare_data(r, lang_name=f"{d.token_type}_public", make_lang=False)
     public_feats: Path | str | None = o.public_feats
     if o.public_corpus and public_feats is None:
@@ -142,7 +142,7 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
              for feats in names]
     sides, head_sides = split[0], split[-1]
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
-                 in_public_manifests=f"{sides}/public", raw_public_lm_text=o.public_text)
+                 in_public_manifests=f"{sides}/public", raw_public_lm_text=o.graph_text)
     graph = public_graph(r, o, data, sides) if has_graph else ""
     base = f"exp/e2e_{upon(r)}{d.token_type}"
     scratch = "_scratch" if o.init == "scratch" else ""
@@ -156,7 +156,7 @@ def public_graph(r: Recipe, o: E2eOptions, data: Data, sides: str) -> str:
     """Stage 3: the n-gram LM of public text, and its graph."""
     lm = r.stage(3, "n-gram LM of public text", "train_ngram", config="lm_ngram",
                  in_public_manifests=f"{sides}/public", in_lang=data.lang,
-                 raw_arpa=r.data.arpa, raw_public_lm_text=o.public_text,
+                 raw_arpa=r.data.arpa, raw_public_lm_text=o.graph_text,
                  out_lm=f"data/lm/{data.lang_name}.arpa.gz")
     return r.stage(3, "decoding graph", "compile_graph", config="graph", in_lang=data.lang,
                    in_lm=lm, out_dir=f"data/graph_{data.lang_name}")

@@ -92,7 +92,7 @@ def test_phones_are_searched_in_the_graph_of_public_words(tmp_path: Path) -> Non
     text = tmp_path / "public.txt"
     write_text(text, "please call leila now\nnone says wunderkind\n")
     options = "--token-type phone --vote utterance --teachers 3 --score-teachers 1 --epsilons 8"
-    options += f" --mechanisms gnmax --public-text {text} --self-trained false"
+    options += f" --mechanisms gnmax --graph-text {text} --self-trained false"
     recipe(f"{DRY} --nj 1 --unlabeled-data none {options}", "--work-dir", tmp_path / "work")
     exp = tmp_path / "work/exp/pate_phone_speaker_utterance_heads"
     rows = [row for row in read_jsonl(exp / "results.jsonl") if row["metric"] == "wer"]
@@ -172,7 +172,7 @@ def test_attacks_upon_heads(tmp_path: Path) -> None:
         ("--vote utterance --public-threshold 0.8", "--public-threshold: expected options that"),
         ("--vote utterance --top-k 4", "--top-k: expected options that change"),
         ("--token-type phone --models 'ctc las'", "--models: expected ctc alone with a graph"),
-        ("--public-text README.md", "--public-text: expected a graph"),
+        ("--graph-text README.md", "--graph-text: expected a graph"),
     ],
 )
 def test_what_cannot_be(options: str, message: str, tmp_path: Path) -> None:
