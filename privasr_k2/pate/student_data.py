@@ -134,7 +134,7 @@ def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
 
 def _hyp(weight: float, text: str | None = None, phones: str | None = None) -> Hyp:
     if (text is None) == (phones is None):
-        raise ValueError("text and phones" if text else "neither text nor phones")
+        raise ValueError("text and phones" if text is not None else "neither text nor phones")
     said = text if phones is None else phones
     return Hyp(" ".join(said.split()), float(weight), phones is not None)  # type: ignore[union-attr]
 

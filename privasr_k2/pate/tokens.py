@@ -73,7 +73,11 @@ class TokenVotesConfig(AggregateConfig, TokenPoolConfig):
         return math.ceil(seconds * self.tokens_per_second)
 
     def is_asked(self, probs: np.ndarray) -> np.ndarray:
-        """Whether teachers are asked, by the public model's probability of its likeliest token."""
+        """Which tokens are voted on, (N,) bool.
+
+        Args:
+            probs: (N,), the highest probability that the public model gives to a token.
+        """
         return probs < self.public_threshold if self.public_threshold < 1 else probs >= 0
 
 
@@ -90,10 +94,10 @@ def chosen(cuts: CutSet, config: TokenVotesConfig) -> CutSet:
 
 
 def public_queries(public: Recognizer, cuts: CutSet, config: TokenVotesConfig, device: str) -> int:
-    """Queries about the public model's own likeliest tokens, read greedily: N numbers, summed.
+    """How many queries the public model's own greedy texts of the pool take.
 
-    These are its tokens and ends with a probability below ``public_threshold``, which the teachers
-    would be asked about if they all voted as the public model does.
+    A query is a token, or an end, with a probability below ``public_threshold``. So many would be
+    asked if all teachers voted as the public model does.
     """
     alone = TeacherEnsemble([public], per_token=True)
 
