@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from local.stages import attacks
-from local.stages.data import PhoneOptions, upon
+from local.stages.data import PhoneOptions
 from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
 from local.stages.pate import Releases, check, plan, propose, train_teachers
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
@@ -63,7 +63,7 @@ def stages(r: Recipe, o: Options) -> None:
     check(r, o)
     e = prepare_e2e(r, o)                       # 0-3: data, split speakers, lang folder
     scratch = "_scratch" if o.init == "scratch" else ""
-    kind = f"{upon(r)}{r.data.token_type}_{o.privacy_unit}_{o.vote}{scratch}"
+    kind = f"{e.name}_{o.privacy_unit}_{o.vote}{scratch}"
     r.exp = f"exp/pate_{kind}{'_heads' * o.heads}"
     plan(r, o, e)                               # 3: shards, queries per epsilon
     train_references(r, o, e)                   # 4-5: public model, model of all private data

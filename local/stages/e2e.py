@@ -59,6 +59,7 @@ class E2e:
         head_sides: the sides of a public encoder's outputs, on which the public model's head is
             trained; ``sides``, unless further layers are trained.
         base: folder of models without a claim; ``tuned``: of those that depend on ``--init``.
+        name: of public encoder, tokens and decoder, in names of folders.
         graph: the decoding graph of public words and their LM; empty for end-to-end decoding.
         decoded: systems to decode: each with its architecture, its model's folder and settings.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
@@ -73,6 +74,7 @@ class E2e:
     dpsgd_exp: str
     protects: str
     graph: str = ""
+    name: str = ""
     decoded: list[tuple[Declared, str, str, dict[str, str]]] = field(default_factory=list)
     public_model: dict[str, Declared] = field(default_factory=dict)
     not_private: dict[str, Declared] = field(default_factory=dict)
@@ -144,12 +146,14 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
                  in_public_manifests=f"{sides}/public", raw_public_lm_text=o.graph_text)
     graph = public_graph(r, o, data, sides) if has_graph else ""
-    base = f"exp/e2e_{upon(r)}{d.token_type}"
+    # Phones always have a graph; with other tokens it is another decoder, in folders of its own.
+    name = f"{upon(r)}{d.token_type}{'_graph' * (o.graph and d.token_type != 'phone')}"
+    base = f"exp/e2e_{name}"
     scratch = "_scratch" if o.init == "scratch" else ""
     r.about("sides", "speakers by side").add("sides", f"{sides}/sides.json")
     return E2e(data, sides, head_sides, data.lang, base, base + scratch,
-               f"exp/dpsgd_{upon(r)}{d.token_type}_{o.privacy_unit}{scratch}",
-               protects=f"each {o.privacy_unit} of {r.people}/train", graph=graph)
+               f"exp/dpsgd_{name}_{o.privacy_unit}{scratch}",
+               protects=f"each {o.privacy_unit} of {r.people}/train", graph=graph, name=name)
 
 
 def public_graph(r: Recipe, o: E2eOptions, data: Data, sides: str) -> str:

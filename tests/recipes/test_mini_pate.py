@@ -141,6 +141,9 @@ def test_token_votes_need_no_hypotheses(tmp_path: Path) -> None:
     assert "N-best lists of the pool" not in text and "votes of" not in text
     shown = dry_run(DRY, "--work-dir", tmp_path)
     assert {"3 teachers as heads, ctc", "student, ctc/self_trained"} <= titles(shown)
+    # A graph is another decoder: nothing of the other is overwritten.
+    in_graph = dry_run(f"{DRY} --graph true", "--work-dir", tmp_path)
+    assert "exp/e2e_char_graph/ctc/public/am" in in_graph["10 (labels, ctc/gnmax_3_8)"]
     assert "exp/e2e_char/ctc/public/am" in shown["10 (labels, ctc/gnmax_3_8)"]
 
 
