@@ -48,13 +48,15 @@ class CtcModel(AcousticModel):
         super().__init__(spec)
         self.output = Pointwise(self.encoder.out_dim, spec.num_tokens)
 
-    def forward(self, features: Tensor, lengths: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, features: Tensor, lengths: Tensor, masks: Tensor | None = None, start: int = 0
+    ) -> tuple[Tensor, Tensor]:
         """As :meth:`log_probs`, in the mode that the model is in and with gradients.
 
         Args:
-            start: as in :meth:`encoded`.
+            masks, start: as in :meth:`encoded`.
         """
-        x, lengths = self.encoded(features, lengths, start)
+        x, lengths = self.encoded(features, lengths, masks, start=start)
         return self.output(x).transpose(1, 2).float().log_softmax(dim=2), lengths
 
     @torch.no_grad()
@@ -90,8 +92,8 @@ class CtcTask(AmTask):
     """Losses of a :class:`CtcModel`, in nats; when scoring also token errors."""
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
-        features, lengths = self.augmented(batch, generator)
-        log_probs, lengths = model(features, lengths)
+        batch = self.augmented(batch, generator)
+        log_probs, lengths = model(batch.features, batch.lengths, batch.masks)
         sums = ctc_loss(log_probs, lengths, batch.targets, batch.target_lengths)
         extra: Mapping[str, float] = {}
         if generator is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from privasr_k2.am.encoders import EncoderConfig, make_encoder
 from privasr_k2.am.encoders.common import valid_frames
-from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
+from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig, masked
 from privasr_k2.am.time_stretch import time_stretch
 from privasr_k2.constraints import Count, Natural, NotNegative, Positive, ShareBelowOne
 from privasr_k2.data.batches import Batch
@@ -104,14 +104,19 @@ class AcousticModel(nn.Module):
             raise ConfigError("mixed_layers", expected, f"{spec.feature_dim} features", way_out)
         self.encoder = make_encoder(spec.feature_dim // spec.mixed_layers, spec.encoder)
 
-    def encoded(self, features: Tensor, lengths: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
+    def encoded(
+        self, features: Tensor, lengths: Tensor, masks: Tensor | None = None, start: int = 0
+    ) -> tuple[Tensor, Tensor]:
         """(N, T, F) features and (N,) lengths to (N, D, T') and (N,), with gradients.
 
         Args:
-            start: ``features`` are what enters this block of the public encoder's layers.
+            masks: (N, T, F), which values are masked behind the public encoder's layers.
+            start: ``features`` are what enters this block of those layers.
         """
         if self.public is not None:
             features = self.public(features, lengths, start)
+        if masks is not None:
+            features = masked(features, lengths, masks)
         x = self._normalize(features.transpose(1, 2), lengths)
         if self.mixture is not None:
             x = self.mixture(x.unflatten(1, (self.spec.mixed_layers, -1)))
@@ -161,14 +166,16 @@ class AmTask:
     ) -> None:
         self._spec_augment, self._time_stretch = spec_augment, time_stretch
 
-    def augmented(self, batch: Batch, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        """A batch's features and lengths, augmented unless ``generator`` is None."""
-        features, lengths = batch.features, batch.lengths
-        if generator is not None and self._time_stretch > 0:
+    def augmented(self, batch: Batch, generator: torch.Generator | None) -> Batch:
+        """A batch at other tempos and with masks, unless ``generator`` is None."""
+        if generator is None:
+            return batch
+        features, lengths, masks = batch.features, batch.lengths, batch.masks
+        if self._time_stretch > 0:
             features, lengths = time_stretch(features, lengths, self._time_stretch, generator)
-        if generator is not None and self._spec_augment is not None:
-            features = self._spec_augment(features, lengths, generator)
-        return features, lengths
+        if self._spec_augment is not None:
+            masks = self._spec_augment(features, lengths, generator)
+        return replace(batch, features=features, lengths=lengths, masks=masks)
 
     def figures(self, means: dict[str, float]) -> dict[str, float]:
         """Losses and errors a token."""

@@ -70,7 +70,12 @@ class SequenceModel(AcousticModel):
     """An end-to-end model: called, it gives the losses of a batch's utterances."""
 
     def forward(
-        self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+        self,
+        features: Tensor,
+        lengths: Tensor,
+        targets: Tensor,
+        target_lengths: Tensor,
+        masks: Tensor | None = None,
     ) -> Tensor:
         """(N,) losses in nats, in the model's mode and with gradients; utterances do not mix.
 
@@ -79,8 +84,9 @@ class SequenceModel(AcousticModel):
             lengths: (N,) true frames.
             targets: (N, U) token numbers from 1.
             target_lengths: (N,) true tokens.
+            masks: as in :meth:`encoded`.
         """
-        encoded, lengths = self.encoded(features, lengths)
+        encoded, lengths = self.encoded(features, lengths, masks)
         return self.losses(encoded.transpose(1, 2), lengths, targets, target_lengths)
 
     @abstractmethod
@@ -104,12 +110,13 @@ class SequenceTask(AmTask):
     """Losses of a :class:`SequenceModel`, in nats; when scoring also greedy token errors."""
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
-        features, lengths = self.augmented(batch, generator)
-        sums = model(features, lengths, batch.targets, batch.target_lengths)
+        batch = self.augmented(batch, generator)
+        given = batch.features, batch.lengths, batch.targets, batch.target_lengths
+        sums = model(*given, batch.masks)
         extra: Mapping[str, float] = {}
         if generator is None:
             longest = batch.target_lengths + _BEYOND
-            hyps = nbest(model, features, lengths, longest, beam=1, num_paths=1)  # type: ignore[arg-type]
+            hyps = nbest(model, *given[:2], longest, beam=1, num_paths=1)  # type: ignore[arg-type]
             extra = {"token_errors": token_errors(batch, [found[0].tokens for found in hyps])}
         return Loss(sums=sums, count=int(batch.target_lengths.sum()), extra=extra)
 

@@ -40,6 +40,7 @@ class Batch:
         lengths: (N,) int64, true frames.
         targets: (N, U) int64 token numbers, zero at padding.
         target_lengths: (N,) int64, true tokens.
+        masks: (N, T, F) bool, values that the model masks; None: none.
     """
 
     ids: tuple[str, ...]
@@ -47,11 +48,12 @@ class Batch:
     lengths: Tensor
     targets: Tensor
     target_lengths: Tensor
+    masks: Tensor | None = None
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on ``device``."""
-        tensors = [name for name in self.__dataclass_fields__ if name != "ids"]
-        return replace(self, **{name: getattr(self, name).to(device) for name in tensors})
+        tensors = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        return replace(self, **tensors)
 
     def split(self, parts: int) -> list[Batch]:
         """The utterances in ``parts`` batches of similar size, in order, without excess padding.
@@ -67,16 +69,20 @@ class Batch:
         lengths, target_lengths = self.lengths[rows], self.target_lengths[rows]
         features = self.features[rows, : int(lengths.max())]
         targets = self.targets[rows, : int(target_lengths.max())]
-        return Batch(self.ids[rows], features, lengths, targets, target_lengths)
+        masks = None if self.masks is None else self.masks[rows, : features.size(1)]
+        return Batch(self.ids[rows], features, lengths, targets, target_lengths, masks)
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 def pad_batch(
-    ids: Sequence[str], features: Sequence[Tensor], targets: Sequence[Sequence[int]]
+    ids: Sequence[str],
+    features: Sequence[Tensor],
+    targets: Sequence[Sequence[int]],
+    masks: Sequence[Tensor] | None = None,
 ) -> Batch:
-    """Make a batch of utterances' features (T_n, F) and token numbers.
+    """Make a batch of utterances' features (T_n, F), token numbers, and masks (T_n, F).
 
     >>> batch = pad_batch(["a", "b"], [torch.ones(3, 2), torch.ones(1, 2)], [[5], [6, 7]])
     >>> batch.features.shape, batch.targets.tolist()
@@ -85,7 +91,8 @@ def pad_batch(
     lengths, target_lengths = (torch.tensor([*map(len, rows)]) for rows in (features, targets))
     padded = pad_sequence([*features], batch_first=True)
     tokens = pad_sequence([*map(torch.tensor, targets)], batch_first=True)
-    return Batch(tuple(ids), padded, lengths, tokens, target_lengths)
+    covers = None if masks is None else pad_sequence([*masks], batch_first=True)
+    return Batch(tuple(ids), padded, lengths, tokens, target_lengths, covers)
 
 
 class Utterances(torch.utils.data.Dataset):

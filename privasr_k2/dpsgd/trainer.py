@@ -195,13 +195,15 @@ class Trainer:
             parameter.grad = parameter.grad_sample = None
 
     def _batch(self, names: Sequence[str], number: int) -> Batch:
-        speech, features = self._data.speech, []
+        speech, made = self._data.speech, []
         for name in names:
             alone = pad_batch([name], [speech.features(name)], [speech.targets[name]])
             seed = derive_seed(self.config.seed, "masks", name, number)
             generator = torch.Generator().manual_seed(seed)
-            features.append(self._augment.augmented(alone, generator)[0][0])
-        return pad_batch(names, features, [speech.targets[name] for name in names]).to(self._device)
+            made.append(self._augment.augmented(alone, generator))
+        features, masks = [one.features[0] for one in made], [one.masks[0] for one in made]
+        targets = [speech.targets[name] for name in names]
+        return pad_batch(names, features, targets, masks).to(self._device)
 
     def _losses(self, model: nn.Module, batch: Batch) -> Tensor:
         """Nats a token of each utterance, (N,)."""

@@ -26,7 +26,7 @@ from privasr_k2.pate.student_data import Target, UnansweredSettings
 from privasr_k2.training.task import Loss
 
 _REJECTED = Target(((),), (0.0,))
-StudentLoss = Callable[[nn.Module, Tensor, Tensor, Sequence[Target]], Tensor]
+StudentLoss = Callable[[nn.Module, Batch, Sequence[Target]], Tensor]
 
 
 class HypothesisLosses(nn.Module):
@@ -39,7 +39,13 @@ class HypothesisLosses(nn.Module):
         self.model = model
 
     def forward(
-        self, features: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
+        self,
+        features: Tensor,
+        lengths: Tensor,
+        rows: Tensor,
+        targets: Tensor,
+        sizes: Tensor,
+        masks: Tensor | None = None,
     ) -> Tensor:
         """(M,) losses of hypotheses in nats, with gradients; each utterance is encoded once.
 
@@ -49,12 +55,13 @@ class HypothesisLosses(nn.Module):
             rows: (M,) the utterance of each hypothesis.
             targets: (M, U) token numbers from 1.
             sizes: (M,) true tokens, 0 or more.
+            masks: (N, T, F), as in :meth:`privasr_k2.am.model.AcousticModel.encoded`.
         """
         if isinstance(self.model, CtcModel):
-            log_probs, lengths = self.model(features, lengths)
+            log_probs, lengths = self.model(features, lengths, masks)
             return ctc_loss(log_probs[rows], lengths[rows], targets, sizes)
         model = cast(SequenceModel, self.model)
-        encoded, lengths = model.encoded(features, lengths)
+        encoded, lengths = model.encoded(features, lengths, masks)
         return model.losses(encoded.transpose(1, 2)[rows], lengths[rows], targets, sizes)
 
     def inner_weights(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -62,25 +69,23 @@ class HypothesisLosses(nn.Module):
         return {name.removeprefix(self.PREFIX): value for name, value in weights.items()}
 
 
-def student_loss(
-    losses: nn.Module, features: Tensor, lengths: Tensor, targets: Sequence[Target]
-) -> Tensor:
+def student_loss(losses: nn.Module, batch: Batch, targets: Sequence[Target]) -> Tensor:
     """(N,) losses in nats, - sum over n of w_n log p_S(y_n | x) [yang2022, eq. 5], with gradients.
 
     Args:
         losses: a :class:`HypothesisLosses`, or one wrapped for several processes.
-        features: (N, T, F).
-        lengths: (N,) true frames.
+        batch: N utterances x; their own targets do not count.
         targets: N targets, each with one hypothesis or more and their weights.
     """
-    device = features.device
+    device = batch.features.device
     rows = [n for n, target in enumerate(targets) for _ in target.weights]
     rows = torch.tensor(rows, device=device)
     weights = torch.tensor([w for target in targets for w in target.weights], device=device)
     hyps = [torch.tensor(hyp, dtype=torch.int64) for target in targets for hyp in target.sequences]
     padded = nn.utils.rnn.pad_sequence(hyps, batch_first=True).to(device)
     sizes = torch.tensor([len(hyp) for hyp in hyps], device=device)
-    weighted = weights * losses(features, lengths, rows, padded, sizes)
+    values = losses(batch.features, batch.lengths, rows, padded, sizes, batch.masks)
+    weighted = weights * values
     return weighted.new_zeros(len(targets)).index_add(0, rows, weighted)
 
 
@@ -116,10 +121,10 @@ class DistillationTask(AmTask):
         if generator is None:
             dev_loss: Loss = self._plain.loss(losses.model, batch, None)
             return dev_loss
-        features, lengths = self.augmented(batch, generator)
+        changed = self.augmented(batch, generator)
         targets = [self._targets[name] for name in batch.ids]
-        self._guess(losses.model, batch, lengths, targets)
-        sums = self._loss(model, features, lengths, targets)
+        self._guess(losses.model, batch, changed.lengths, targets)
+        sums = self._loss(model, changed, targets)
         count = sum(len(target.sequences[0]) for target in targets)
         return Loss(sums, max(count, 1))
 

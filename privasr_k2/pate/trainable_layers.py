@@ -253,7 +253,7 @@ class _From(nn.Module):
         self.model, self.start = model, start
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        log_probs: Tensor = self.model(x, lengths, self.start)[0]
+        log_probs: Tensor = self.model(x, lengths, start=self.start)[0]
         return log_probs
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from privasr_k2.am.ctc import CtcTask
 from privasr_k2.am.kinds import new_model
@@ -77,7 +78,7 @@ def test_task_gives_the_models_loss_and_its_token_errors():
 
 
 def test_perfect_model_has_no_token_errors():
-    def model(features: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def model(features: Tensor, lengths: Tensor, masks: Tensor | None) -> tuple[Tensor, Tensor]:
         paths = torch.tensor([[1, 0, 2, 2, 1], [0, 3, 3, 0, 0]])
         return (10.0 * torch.nn.functional.one_hot(paths, 4)).log_softmax(2), torch.tensor([5, 3])
 
@@ -98,7 +99,8 @@ def test_masks_only_while_training():
 def test_tempo_only_while_training():
     seen = []
 
-    def model(features: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def model(features: Tensor, lengths: Tensor, masks: Tensor | None) -> tuple[Tensor, Tensor]:
+        assert masks is None
         seen.append(lengths.tolist())
         return torch.zeros(2, features.size(1), 4).log_softmax(2), lengths
 

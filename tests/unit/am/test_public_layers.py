@@ -9,8 +9,11 @@ import pytest
 import torch
 
 from privasr_k2.am.checkpoints import continue_model, load_model, save_model
-from privasr_k2.am.ctc import CtcModel
+from privasr_k2.am.ctc import CtcModel, CtcTask
 from privasr_k2.am.kinds import new_model
+from privasr_k2.am.losses import ctc_loss
+from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig, masked
+from privasr_k2.data.batches import pad_batch
 from privasr_k2.encoders.common import Origin
 from privasr_k2.encoders.upper import upper_of, upper_spec
 from privasr_k2.errors import ConfigError, DataError
@@ -104,6 +107,24 @@ def test_a_step_changes_what_is_trained_alone(tmp_path, whisper) -> None:
         optimizer.step()
     changed = {n for n, value in model.state_dict().items() if not torch.equal(value, before[n])}
     assert changed == names
+
+
+def test_masks_are_behind_the_public_layers(tmp_path, whisper) -> None:
+    head, model = joined(tmp_path / "head", whisper, 1)
+    masks = SpecAugment(SpecAugmentConfig(5.0, 5, 0.5, 2, 20), frame_shift=0.02)
+    with torch.no_grad():
+        inputs = whisper.features(*speechlike(20000, 14321))
+        outputs, lengths = whisper(*inputs)
+        below, _ = whisper(*inputs, layers=[1])
+        rows = [row[:length] for row, length in zip(below[0], lengths)]
+        batch = pad_batch(["a", "b"], rows, [[1, 2], [3]])
+        found = CtcTask(masks).loss(model, batch, torch.Generator().manual_seed(1)).sums
+        drawn = masks(outputs, lengths, torch.Generator().manual_seed(1))
+        scores = head(masked(outputs, lengths, drawn), lengths)
+        plain = CtcTask().loss(model, batch, torch.Generator()).sums
+    expected = ctc_loss(*scores, batch.targets, batch.target_lengths)
+    torch.testing.assert_close(found, expected, atol=1e-3, rtol=1e-4)
+    assert float((found - plain).abs().min()) > 0.01
 
 
 def test_a_model_without_them_has_no_head() -> None:

@@ -15,6 +15,7 @@ from privasr_k2.am.encoders import make_encoder
 from privasr_k2.am.encoders.pyramid import joined
 from privasr_k2.am.losses import ctc_loss
 from privasr_k2.am.sequence import SequenceTask
+from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig, masked
 from privasr_k2.data.batches import pad_batch
 from privasr_k2.errors import ConfigError
 from tests.support.end_to_end import ENCODERS, END_TO_END, encoder, model, spec
@@ -232,6 +233,19 @@ def test_task_counts_greedy_errors_when_scoring():
     assert scored.count == 4 and scored.extra["token_errors"] > 0
     trained = SequenceTask().loss(made, given, torch.Generator().manual_seed(1))
     assert trained.extra == {}
+
+
+@pytest.mark.parametrize("kind", END_TO_END)
+def test_masks_only_while_training(kind):
+    made = model(kind).eval()
+    given = pad_batch(["a", "b"], [torch.randn(30, 5), torch.randn(25, 5)], [[1, 2, 1], [3]])
+    masks = SpecAugment(SpecAugmentConfig(20.0, 5, 0.5, 1, 2), frame_shift=0.01)
+    with torch.no_grad():
+        trained = SequenceTask(masks).loss(made, given, torch.Generator().manual_seed(1)).sums
+        drawn = masks(given.features, given.lengths, torch.Generator().manual_seed(1))
+        changed = replace(given, features=masked(given.features, given.lengths, drawn))
+        torch.testing.assert_close(trained, SequenceTask().loss(made, changed, None).sums)
+        assert not torch.allclose(trained, SequenceTask(masks).loss(made, given, None).sums)
 
 
 def test_pyramid_halves_frames_and_knows_their_number():

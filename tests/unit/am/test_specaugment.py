@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
+from privasr_k2.am.specaugment import masked as mask
 from tests.support.small_am import features
 
 ON = dict(time_masks_per_second=3.0, time_width=10, max_time_share=0.4)
@@ -20,7 +21,7 @@ def masked(
     frame_shift: float = 0.01,
 ) -> torch.Tensor:
     masks = SpecAugment(SpecAugmentConfig(**config), frame_shift=frame_shift)
-    return masks(x, lengths, torch.Generator().manual_seed(seed))
+    return mask(x, lengths, masks(x, lengths, torch.Generator().manual_seed(seed)))
 
 
 def test_same_generator_same_masks():

@@ -167,3 +167,11 @@ def test_padding() -> None:
     assert batch.features.sum(2).tolist() == [[3, 3, 0, 0], [3, 3, 3, 3]]
     assert batch.lengths.tolist() == [2, 4] and batch.target_lengths.tolist() == [2, 1]
     assert len(batch) == 2 and batch.to(torch.device("cpu")).ids == ("a", "b")
+    assert batch.masks is None and batch.split(2)[0].masks is None
+
+
+def test_masks_are_padded_and_split_with_their_utterances() -> None:
+    masks = [torch.tensor([[True], [False]]), torch.tensor([[False], [True], [True]])]
+    batch = pad_batch(["a", "b"], [torch.ones(2, 1), torch.ones(3, 1)], [[1], [2]], masks)
+    assert batch.masks.squeeze(2).tolist() == [[True, False, False], [False, True, True]]
+    assert [part.masks.shape for part in batch.split(2)] == [(1, 2, 1), (1, 3, 1)]
