@@ -48,6 +48,9 @@ def check(r: Recipe, o: Any) -> None:
     if o.vote == "token" and set(o.mechanisms) - set(tokens):
         r.refuse("--vote token", f"mechanisms among {' '.join(tokens)}", " ".join(o.mechanisms),
                  "remove the others")
+    if o.vote == "token" and o.published_scale:
+        r.refuse("--published-scale", "nothing with --vote token: a batch has its own answers",
+                 " ".join(o.published_scale), "remove it, or vote for utterances")
     if o.vote == "token" and o.top_k and o.public_threshold is None:
         r.refuse("--top-k", "--public-threshold, which names the public model's part", "none",
                  "add --public-threshold X")

@@ -172,6 +172,7 @@ def test_attacks_upon_heads(tmp_path: Path) -> None:
         ("--vote frame --models las", "only CTC has a token a frame"),
         ("--init scratch --heads true", "add --heads false"),
         ("--vote token --heads false --mechanisms gaussian_posteriors", "gnmax lnmax"),
+        ("--vote token --published-scale figures", "nothing with --vote token"),
         ("--vote utterance --public-threshold 0.8", "--public-threshold: expected options that"),
         ("--vote utterance --top-k 4", "--top-k: expected options that change"),
         ("--token-type phone --models 'ctc las'", "--models: expected ctc alone with a graph"),
