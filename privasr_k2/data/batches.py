@@ -174,6 +174,12 @@ class Batches:
             generator=torch.Generator().manual_seed(number),
         )
 
+    def num_batches(self) -> int:
+        """Batches of the first epoch, for this process; those of others differ little."""
+        sampler = self._sampler()
+        sampler.set_epoch(0)
+        return sum(1 for _ in sampler)
+
     def everything(self) -> Iterator[Batch]:
         """Every utterance once, for this process alone, in the cuts' order."""
         from lhotse.dataset import SimpleCutSampler

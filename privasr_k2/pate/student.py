@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -193,7 +194,11 @@ def _train(
     fingerprint = training_fingerprint(
         config, use, spec, given.lang.tokens, data.targets, content, model
     )
-    epochs = train(losses, task, source, dev, training, config, process, fingerprint)
+    # A small pool has few steps in an epoch.
+    least = math.ceil(config.student.least_steps / source.num_batches())
+    longer = dataclasses.replace(config, epochs=max(config.epochs, least))
+    log.info("%s: %d epochs of %d steps or so", use, longer.epochs, source.num_batches())
+    epochs = train(losses, task, source, dev, training, longer, process, fingerprint)
     if not process.leads:
         return _Trained(use, data.counts, {}, {})
     weights = average(epochs)

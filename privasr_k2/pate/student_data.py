@@ -21,6 +21,7 @@ from privasr_k2.constraints import (
     Count,
     Different,
     Finite,
+    Natural,
     Positive,
     PositiveShare,
     Share,
@@ -91,6 +92,7 @@ class StudentSettings(Checked):
     labeled_role: str
     labeled_weight: Positive
     hyps: Annotated[str, one_of(ALL, BEST)]
+    least_steps: Natural
     unlabeled_data: Annotated[list[Annotated[str, one_of(*UNLABELED_DATA)]], MinLen(1), Different()]
     unanswered: UnansweredSettings
 

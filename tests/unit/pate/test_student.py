@@ -29,7 +29,7 @@ from tests.support.small_am import encoder_config, write_corpus
 ALONE = Process(0, 1, torch.device("cpu"))
 SHORT = ["epochs=2", "avg=1", "max_duration=4", "lr=0.01", "warmup_steps=2"]
 SHORT += ["spec_augment.time_masks_per_second=5.0", "spec_augment.time_width=4"]
-SHORT += ["student.pool_role=train"]
+SHORT += ["student.pool_role=train", "student.least_steps=0"]
 BOTH = ["student.unlabeled_data=[none,consistency]", "student.unanswered.min_confidence=0.0"]
 
 
@@ -86,6 +86,16 @@ def test_certain_labels_train_as_transcripts_do(kind, corpus, tmp_path):
     assert about["candidates"]["none"]["dev"]["loss"] == pytest.approx(
         records[-1]["dev_loss"], rel=1e-5
     )
+
+
+def test_a_small_pool_is_read_more_often(corpus, tmp_path):
+    given = inputs(corpus)
+    train_student(given, tmp_path, quick("ctc", "student.least_steps=7"), ALONE)
+    epochs = log_of(tmp_path / "candidates" / "none")
+    steps = [epoch["step"] for epoch in epochs]
+    assert steps[-1] >= 7 > steps[-2] and len(epochs) > 2
+    schedule = [epoch["epoch"] for epoch in epochs]
+    assert schedule == [*range(1, len(epochs) + 1)]
 
 
 def test_of_several_ways_the_best_on_dev_is_kept(corpus, tmp_path):
