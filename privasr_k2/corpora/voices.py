@@ -24,10 +24,10 @@ from privasr_k2.randomness import stream
 
 SAMPLING_RATE = 16000
 
-# Accents by how often they are drawn, and the variants of espeak-ng that are understood well: no
-# whisper, no robots, none that clips.
+# Accents by how often they are drawn where none are named (en: Great Britain), and the variants of
+# espeak-ng that are understood well: no whisper, no robots, none that clips.
 ACCENTS = {"en-us": 0.55, "en-us-nyc": 0.1, "en-gb-x-rp": 0.15, "en-gb-scotland": 0.08}
-ACCENTS |= {"en-gb-x-gbclan": 0.06, "en-029": 0.06}
+ACCENTS |= {"en-gb-x-gbclan": 0.06, "en-029": 0.06, "en": 0.0, "en-gb-x-gbcwmd": 0.0}
 _VARIANTS = """
 m1 m2 m3 m4 m5 m6 m7 m8 f1 f2 f3 f4 f5 Alex Alicia Annie Denis Diogo Henrique Hugo Lee Michael Mike
 Nguyen adam anika aunty belinda benjamin boris david edward2 ian linda marcelo max michel miguel
@@ -121,7 +121,7 @@ def draw_voices(count: int, seed: int, among: Sequence[str] = ()) -> list[Voice]
     """``count`` speakers; no two share accent and variant as long as there are enough of them.
 
     Args:
-        among: names of :data:`ACCENTS`; none: all of them.
+        among: names of :data:`ACCENTS`, each as likely; none: all of them, by their shares.
 
     >>> voices = draw_voices(48, seed=1)
     >>> len({voice.name for voice in voices}), voices[:2] == draw_voices(2, seed=1)
@@ -129,8 +129,7 @@ def draw_voices(count: int, seed: int, among: Sequence[str] = ()) -> list[Voice]
     """
     accents = [accent for accent in ACCENTS if not among or accent in among]
     taken, voices = set(), []
-    total = sum(ACCENTS[accent] for accent in accents) if among else 1.0
-    shares = [ACCENTS[accent] / total for accent in accents]
+    shares = [1 / len(accents) if among else share for share in map(ACCENTS.get, accents)]
     for number in range(count):
         generator = stream(seed, "voice", number)
         name = ""

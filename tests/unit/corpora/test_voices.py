@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +109,14 @@ def test_voices_are_many_and_stay_when_more_are_drawn():
     voices = draw_voices(300, seed=1)
     assert voices[:20] == draw_voices(20, seed=1)
     assert len(set(voices)) == 300 and len({voice.name for voice in voices[:100]}) == 100
+
+
+def test_named_accents_are_equally_likely():
+    named = ["en", "en-us", "en-029"]
+    voices = Counter(voice.name.split("+")[0] for voice in draw_voices(600, seed=1, among=named))
+    assert set(voices) == set(named) and min(voices.values()) > 150
+    unnamed = {voice.name.split("+")[0] for voice in draw_voices(300, seed=1)}
+    assert unnamed == {accent for accent, share in ACCENTS.items() if share > 0}
 
 
 def test_an_id_given_twice_is_refused(tmp_path: Path):
