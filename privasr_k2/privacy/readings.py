@@ -30,7 +30,10 @@ _CUTS = re.compile(r"cuts_(.+)\.jsonl(\.gz)?")
 _FOLDERS = ("--in-manifests", "--in-public-manifests", "--in-feats", "--in-public-feats")
 _FIXED: dict[str, tuple[str, ...]] = {
     "--in-public-dev": ("dev",),
-    **dict.fromkeys(("--in-private-feats", "--in-shards", "--in-private-shards"), ("train",)),
+    **dict.fromkeys(
+        ("--in-private-feats", "--in-private-manifests", "--in-shards", "--in-private-shards"),
+        ("train",),
+    ),
 }
 #: Verbs whose records are each of one person, with the flags that the records come from.
 SORTING: dict[str, tuple[str, ...]] = {

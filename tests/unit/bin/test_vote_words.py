@@ -1,0 +1,75 @@
+"""The verb that releases words, and the people whom it counts in the ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.federated.word_release import read_released
+from privasr_k2.fileio import read_json, write_text
+from privasr_k2.privacy.ledger import Ledger, entries_beside
+from privasr_k2.privacy.spending import guarantees
+from tests.support.conf import section
+from tests.support.verbs import call, refused
+from tests.support.word_votes import write_texts
+
+SETTINGS = ("data=tiny/train", "epsilon=4", "max_words=2", "threshold=6")
+
+
+def vote(folder: Path, *more: str, name: str = "votes", words: Path | None = None) -> Path:
+    """Release the words of the folder's private side."""
+    call(
+        "vote_words", "--in-private-manifests", folder / "private", "--in-public-words",
+        words or folder / "words.txt", "--out-dir", folder / name, "--out-privacy",
+        folder / f"{name}.json", "--ledger", folder / "privacy/ledger.json", "--config",
+        section("vote_words"), "--set", *SETTINGS, *more,
+    )  # fmt: skip
+    return folder / name
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Eighty speakers say two words of a list."""
+    texts = {f"s{number}": [["stop", "now"], ["private"]] for number in range(80)}
+    write_texts(tmp_path / "private", texts)
+    write_text(tmp_path / "words.txt", "go\nstop now\nleft right\nstop\n")
+    return tmp_path
+
+
+def test_a_rerun_is_the_same_release_and_another_setting_a_second_one(folder: Path) -> None:
+    found = read_released(vote(folder))
+    assert set(found.words) == {"stop", "now"}  # "private" is on no list
+    before = (folder / "votes/words.tsv").read_bytes()
+    assert read_released(vote(folder)) == found
+    assert (folder / "votes/words.tsv").read_bytes() == before
+    [entry] = entries_beside(folder / "votes.json")
+    assert (entry.spending.unit, entry.spending.units) == ("speaker", 80)
+    [alone] = guarantees([entry.spending])
+    assert 3.99 < alone.epsilon.value <= 4.0 and alone.person.value == alone.epsilon.value
+    about = read_json(folder / "votes/votes.json")
+    assert about["candidates"] == 5 and about["release"] == entry.release
+    vote(folder, "max_bigrams=2", name="pairs")
+    entries = Ledger(folder / "privacy/ledger.json").entries()
+    [both] = guarantees(one.spending for one in entries)
+    assert both.releases == 2 and both.epsilon.value > 4.0
+
+
+def test_what_may_not_be(folder: Path) -> None:
+    with refused("a corpus and its part"):
+        vote(folder, "data=''")
+    write_text(folder / "none.txt", "\n")
+    with refused("no candidate"):
+        vote(folder, words=folder / "none.txt")
+    write_text(folder / "marks.txt", "stop </s>\n")
+    with refused("</s>"):
+        vote(folder, words=folder / "marks.txt")
+    with refused("--public-from-private"):
+        vote(folder, words=folder / "private/cuts_train.jsonl.gz")
+    assert not (folder / "privacy/ledger.json").exists()
+
+
+def test_a_limit_is_kept_before_anything_is_drawn(folder: Path) -> None:
+    with refused("--max-epsilon"):
+        vote(folder, "--max-epsilon", "3")
+    assert not (folder / "votes").exists()
