@@ -14,6 +14,11 @@ file.
 
 --in-lm: this model reads the text; --out-lm has the text's n-grams with the model's probabilities.
 
+    privasr verb train_ngram --in-votes exp/wordvotes/votes_8 --in-lang data/lang_phone \
+        --out-lm exp/wordvotes/voted.arpa.gz --config conf/wordvotes.yaml#voted_lm
+
+--in-votes: the counts are numbers of speakers, as vote_words has released them.
+
     privasr verb train_ngram --in-text data/sanitized/train.jsonl.gz --in-public-lists data/lists \
         --in-lang data/lang_phone --out-class-lm exp/class_lm --config conf/common.yaml#class_lm
 
@@ -46,6 +51,7 @@ def main() -> None:
     source = parser.add_mutually_exclusive_group()
     cli.add_flags(source, in_text="[FILE+] *.jsonl(.gz) or plain, not the corpus's")
     cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
+    cli.add_flags(source, in_votes="[DIR] released words and bigrams: of vote_words")
     cli.add_flags(
         parser,
         raw_lm_text="[FILE]|--raw-public-lm-text a sentence a line, in place of lm_text.txt.gz",
@@ -66,11 +72,13 @@ def main() -> None:
         (args.in_lm and args.out_class_lm)
         or (args.in_public_lists and not args.out_class_lm)
         or (of_text and (args.in_manifests or not args.in_text))
+        or (args.in_votes and (args.in_manifests or not args.out_lm))
     )
     if wrong:
         wanted = (
             "--in-text without --in-manifests for --out-class-lm and for --in-lm; "
-            "--in-public-lists for --out-class-lm; --in-lm for --out-lm"
+            "--in-public-lists for --out-class-lm; --in-lm and --in-votes for --out-lm, the latter"
+            " without --in-manifests"
         )
         raise ConfigError("the command line", wanted, "something else", "see --help")
     words = list(load_lang(args.in_lang).word_ids)
@@ -78,6 +86,8 @@ def main() -> None:
         _classes(args, words)
     elif args.in_lm:
         _approximate(args, words)
+    elif args.in_votes:
+        _of_votes(args, words)
     else:
         _estimate(args, words)
 
@@ -91,6 +101,17 @@ def _estimate(args: argparse.Namespace, words: list[str]) -> None:
     else:
         sentences = training_text(config, args.in_manifests, args.in_text, args.raw_lm_text)
         model = train_ngram(sentences, words, config, held_out=held_out)
+    write_arpa(model, args.out_lm)
+
+
+def _of_votes(args: argparse.Namespace, words: list[str]) -> None:
+    from privasr_k2.federated.word_release import read_released
+    from privasr_k2.lm.train import dev_text, log_figures
+    from privasr_k2.lm.voted import VotedLmConfig, train_on_votes
+
+    config, found = cli.load(VotedLmConfig, args), read_released(args.in_votes)
+    model = train_on_votes(found.words, found.bigrams, words, config)
+    log_figures("of votes", model, dev_text(None, args.in_dev))
     write_arpa(model, args.out_lm)
 
 
