@@ -26,15 +26,11 @@ MODEL_LABELS = {"rnnt": "RNN-T", "ctc_attention": "CTC/attention", "las": "LAS",
 
 
 @dataclass(frozen=True)
-class E2eOptions:
-    """Options of pate and dpsgd."""
+class PublicOptions:
+    """Options of recipes that begin with public speech, and protect other people's."""
 
-    models: Models = option(("ctc",), "models to train")
-    graph: bool = option(False, "ctc: search words in a graph with the public LM; always of phones")
     graph_text: Path | None = path_option(
         "public text for the words and the LM of that graph: a normalized sentence a line")
-    init: Literal["public", "scratch"] = option("public", "initial weights of private training")
-    privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
     delta: Delta = option(1e-5, "delta of the guarantee")
     audit: bool = option(True, "audit every claim, and test membership")
     roster: Path | None = path_option("public list of all speakers of train, or Kaldi's utt2spk"
@@ -46,39 +42,37 @@ class E2eOptions:
     public_conf: Path | None = path_option("conf of --public-corpus (default: this corpus's)")
     public_feats: Path | None = path_option("public features in place of --public-corpus")
     public_epochs: Count | None = from_conf("am_ctc.epochs", "epochs of the public model")
+
+
+@dataclass(frozen=True)
+class E2eOptions(PublicOptions):
+    """Options of pate and dpsgd."""
+
+    models: Models = option(("ctc",), "models to train")
+    graph: bool = option(False, "ctc: search words in a graph with the public LM; always of phones")
+    init: Literal["public", "scratch"] = option("public", "initial weights of private training")
+    privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
     private_epochs: Count | None = from_conf("am_finetune.epochs",
                                              "epochs of models of private data")
 
 
 @dataclass
-class E2e:
-    """The outputs of stages 0 to 6.
+class Sides:
+    """The outputs of stages 0 to 2, and the lang folder of public text.
 
     Attributes:
         private, public, pool: features folders; only ``private`` is protected.
         head_sides: the sides of a public encoder's outputs, on which the public model's head is
             trained; ``sides``, unless further layers are trained.
-        base: folder of models without a claim; ``tuned``: of those that depend on ``--init``.
-        name: of public encoder, tokens and decoder, in names of folders.
-        graph: the decoding graph of public words and their LM; empty for end-to-end decoding.
-        decoded: systems to decode: each with its architecture, its model's folder and settings.
-        public_model, not_private, dpsgd: systems by model (and by epsilon).
     """
 
     data: Data
     sides: str
     head_sides: str
-    lang: str
-    base: str
-    tuned: str
-    dpsgd_exp: str
-    protects: str
-    graph: str = ""
-    name: str = ""
-    decoded: list[tuple[Declared, str, str, dict[str, str]]] = field(default_factory=list)
-    public_model: dict[str, Declared] = field(default_factory=dict)
-    not_private: dict[str, Declared] = field(default_factory=dict)
-    dpsgd: dict[tuple[str, float], Declared] = field(default_factory=dict)
+
+    @property
+    def lang(self) -> str:
+        return self.data.lang
 
     @property
     def private(self) -> str:
@@ -91,6 +85,30 @@ class E2e:
     @property
     def pool(self) -> str:
         return f"{self.sides}/pool"
+
+
+@dataclass
+class E2e(Sides):
+    """The outputs of stages 0 to 6.
+
+    Attributes:
+        base: folder of models without a claim; ``tuned``: of those that depend on ``--init``.
+        name: of public encoder, tokens and decoder, in names of folders.
+        graph: the decoding graph of public words and their LM; empty for end-to-end decoding.
+        decoded: systems to decode: each with its architecture, its model's folder and settings.
+        public_model, not_private, dpsgd: systems by model (and by epsilon).
+    """
+
+    base: str
+    tuned: str
+    dpsgd_exp: str
+    protects: str
+    graph: str = ""
+    name: str = ""
+    decoded: list[tuple[Declared, str, str, dict[str, str]]] = field(default_factory=list)
+    public_model: dict[str, Declared] = field(default_factory=dict)
+    not_private: dict[str, Declared] = field(default_factory=dict)
+    dpsgd: dict[tuple[str, float], Declared] = field(default_factory=dict)
 
     def public_am(self, model: str) -> str:
         """The public model of an architecture."""
@@ -121,6 +139,20 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
                  "add --models ctc, or --token-type char --graph false")
     if o.graph_text is not None and not has_graph:
         r.refuse("--graph-text", "a graph", "end-to-end decoding", "add --graph true")
+    s = prepare_sides(r, o)
+    graph = public_graph(r, o, s) if has_graph else ""
+    # Phones always have a graph; with other tokens it is another decoder, in folders of its own.
+    name = f"{upon(r)}{d.token_type}{'_graph' * (o.graph and d.token_type != 'phone')}"
+    base = f"exp/e2e_{name}"
+    scratch = "_scratch" if o.init == "scratch" else ""
+    return E2e(s.data, s.sides, s.head_sides, base, base + scratch,
+               f"exp/dpsgd_{name}_{o.privacy_unit}{scratch}",
+               protects=f"each {o.privacy_unit} of {r.people}/train", graph=graph, name=name)
+
+
+def prepare_sides(r: Recipe, o: PublicOptions) -> Sides:
+    """Stages 0 to 3: data, who is private and who public, and a lang directory of public text."""
+    d = r.data
     data = prepare_data(r, lang_name=f"{d.token_type}_public", make_lang=False)
     public_feats: Path | str | None = o.public_feats
     if o.public_corpus and public_feats is None:
@@ -145,25 +177,22 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     sides, head_sides = split[0], split[-1]
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
                  in_public_manifests=f"{sides}/public", raw_public_lm_text=o.graph_text)
-    graph = public_graph(r, o, data, sides) if has_graph else ""
-    # Phones always have a graph; with other tokens it is another decoder, in folders of its own.
-    name = f"{upon(r)}{d.token_type}{'_graph' * (o.graph and d.token_type != 'phone')}"
-    base = f"exp/e2e_{name}"
-    scratch = "_scratch" if o.init == "scratch" else ""
     r.about("sides", "speakers by side").add("sides", f"{sides}/sides.json")
-    return E2e(data, sides, head_sides, data.lang, base, base + scratch,
-               f"exp/dpsgd_{name}_{o.privacy_unit}{scratch}",
-               protects=f"each {o.privacy_unit} of {r.people}/train", graph=graph, name=name)
+    return Sides(data, sides, head_sides)
 
 
-def public_graph(r: Recipe, o: E2eOptions, data: Data, sides: str) -> str:
+def public_lm(r: Recipe, o: PublicOptions, s: Sides, lang: str, out: str) -> str:
+    """Stage 3: the n-gram LM of public text, of the words of a lang directory."""
+    return r.stage(3, "n-gram LM of public text", "train_ngram", config="lm_ngram",
+                   in_public_manifests=s.public, in_lang=lang, raw_arpa=r.data.arpa,
+                   raw_public_lm_text=o.graph_text, out_lm=out)
+
+
+def public_graph(r: Recipe, o: E2eOptions, s: Sides) -> str:
     """Stage 3: the n-gram LM of public text, and its graph."""
-    lm = r.stage(3, "n-gram LM of public text", "train_ngram", config="lm_ngram",
-                 in_public_manifests=f"{sides}/public", in_lang=data.lang,
-                 raw_arpa=r.data.arpa, raw_public_lm_text=o.graph_text,
-                 out_lm=f"data/lm/{data.lang_name}.arpa.gz")
-    return r.stage(3, "decoding graph", "compile_graph", config="graph", in_lang=data.lang,
-                   in_lm=lm, out_dir=f"data/graph_{data.lang_name}")
+    lm = public_lm(r, o, s, s.lang, f"data/lm/{s.data.lang_name}.arpa.gz")
+    return r.stage(3, "decoding graph", "compile_graph", config="graph", in_lang=s.lang,
+                   in_lm=lm, out_dir=f"data/graph_{s.data.lang_name}")
 
 
 def recognize(r: Recipe, e: E2e, number: int, title: str, *, model: str, role: str, feats: str,
@@ -201,7 +230,7 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
         e.decoded.append((system, model, am, {}))
 
 
-def train_public(r: Recipe, o: E2eOptions, e: E2e, model: str, folder: str) -> str:
+def train_public(r: Recipe, o: PublicOptions, e: Sides, model: str, folder: str) -> str:
     """The public model; of a public encoder first its head, then ``--encoder-trained``."""
     head = e.head_sides == e.sides
     am = r.stage(4, f"public model, {model}", "train_am", train=True, config=am_layers(r, model),
