@@ -181,9 +181,10 @@ def prepare_sides(r: Recipe, o: PublicOptions) -> Sides:
     return Sides(data, sides, head_sides)
 
 
-def public_lm(r: Recipe, o: PublicOptions, s: Sides, lang: str, out: str) -> str:
-    """Stage 3: the n-gram LM of public text, of the words of a lang directory."""
-    return r.stage(3, "n-gram LM of public text", "train_ngram", config="lm_ngram",
+def public_lm(r: Recipe, o: PublicOptions, s: Sides, lang: str, out: str, *,
+              number: int = 3) -> str:
+    """The n-gram LM of public text, of the words of a lang directory."""
+    return r.stage(number, "n-gram LM of public text", "train_ngram", config="lm_ngram",
                    in_public_manifests=s.public, in_lang=lang, raw_arpa=r.data.arpa,
                    raw_public_lm_text=o.graph_text, out_lm=out)
 

@@ -2,8 +2,9 @@ r"""Audit the claim of a release: an empirical lower bound on epsilon, which the
 
 The first input selects the attack, whose flags and settings are those of the audited verb:
 --in-labels (aggregate_votes), --in-private-feats (train_dpsgd), --in-clients (train_fedlm, also by
-canaries and membership) and --in-timeline (release_fmp). Each attack also runs with less noise,
-where its bound must exceed the claim. Nothing is released; the output is private.
+canaries and membership), --in-timeline (release_fmp) and --in-votes (vote_words). Each attack also
+runs with less noise, where its bound must exceed the claim. Nothing is released; the output is
+private.
 
     privasr verb audit --in-labels exp/pate/gnmax_8/labels --out-audit exp/pate/gnmax_8/audit.json \
         --config conf/pate.yaml#audit_pate
@@ -35,6 +36,7 @@ AUDITS = {
     "in_labels": ("pate", set(), set()),
     "in_private_feats": ("dpsgd", {"in_public_dev", "in_lang", "in_init"}, set()),
     "in_clients": ("fedlm", {"in_init"}, {"in_rates"}),
+    "in_votes": ("votes", set(), set()),
     "in_timeline": ("fmp", {"in_nbest", "in_lm"}, set()),
 }
 _HELP = {
@@ -45,6 +47,7 @@ _HELP = {
     "in_init": "DP-SGD, federated training: the model to begin with",
     "in_clients": "federated training: clients.jsonl.gz",
     "in_rates": "federated training: learning rates of tune_fedlm",
+    "in_votes": "words: the folder of vote_words",
     "in_timeline": "marginals: of prepare_fmp",
     "in_nbest": "marginals: folder with *.jsonl",
     "in_lm": "marginals: whose words are counted",

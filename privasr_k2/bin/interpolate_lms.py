@@ -36,7 +36,7 @@ def main() -> None:
         __doc__,
         device=True,
         in_lm="LM... ARPA files, folders of models",
-        in_dev="[FILE] text that the weights are chosen by",
+        in_dev="[FILE]|--in-public-dev-text text that the weights are chosen by",
         out_lm="LM the mixture",
         out_weights="FILE the weights, JSON",
     )

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from privasr_k2.config import from_values
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_release import write_once
 from privasr_k2.federated.word_votes import (
     Texts,
     WordVotes,
+    WordVotesConfig,
     count_votes,
     said_bigrams,
     said_words,
@@ -154,6 +156,17 @@ def read_released(folder: Path) -> ReleasedWords:
     words = {word: count for (word,), count in _lines(folder / WORDS, 1)}
     pairs = _lines(folder / BIGRAMS, 2) if content["max_bigrams"] else []
     return ReleasedWords(words, {(a, b): count for (a, b), count in pairs})
+
+
+def mechanism_of(folder: Path) -> WordVotes:
+    """The mechanism of a folder of ``vote_words``.
+
+    Raises:
+        DataError: another folder.
+    """
+    way_out = "release them again"
+    header, _ = read_arrays(folder / VOTES, (), expected="noisy votes", way_out=way_out)
+    return WordVotes(from_values(WordVotesConfig, header.get("config"), folder / VOTES))
 
 
 def _lines(path: Path, size: int) -> list[tuple[tuple[str, ...], int]]:

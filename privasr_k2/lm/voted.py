@@ -36,10 +36,11 @@ def train_on_votes(
     Args:
         words, bigrams: votes; ``<s>`` and ``</s>`` are the sentence's ends.
         vocabulary: words that can be spoken; others are left out. With ``unreleased`` all of them
-            share a little probability, else the model has the released words alone.
+            share a little probability, else the model has the released words alone. Where nothing
+            was released all are equally likely then.
 
     Raises:
-        DataError: none of the words can be spoken.
+        DataError: none of the words can be spoken, and the others are left out.
 
     >>> config = VotedLmConfig(sentence_words=2.0, unreleased=False)
     >>> model = train_on_votes({"yes": 6, "no": 2}, {}, ["no", "yes"], config)
@@ -48,7 +49,7 @@ def train_on_votes(
     """
     spoken = set(vocabulary)
     kept = {word: votes for word, votes in words.items() if word in spoken}
-    if not kept:
+    if not kept and not config.unreleased:
         expected, way_out = "a word of the language folder", "ask for a larger epsilon"
         raise DataError("the released words", expected, "none", way_out)
     names = (BOS, EOS, UNK, *(word for word in vocabulary if config.unreleased or word in kept))

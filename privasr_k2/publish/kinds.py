@@ -46,6 +46,7 @@ KINDS = (
     Kind("language model", ("model.safetensors", "model.yaml", "words.txt"), ("config.yaml",)),
     Kind("class language model", ("class_lm.json", "root.arpa.gz"), ("sub/[A-Z]*.txt",)),
     Kind("labels", ("labels.jsonl",)),
+    Kind("released words", ("words.tsv", "votes.json"), ("bigrams.tsv",)),
     Kind("sanitized text", ("sanitized.jsonl.gz", "text.txt.gz", "class_text.txt.gz")),
 )  # fmt: skip
 #: Of single files, which get this name whatever theirs was.

@@ -30,6 +30,7 @@ READERS: Mapping[str, Reader] = {
     "folds": models.folds,
     "privacy": privacy.privacy,
     "labels": privacy.labels,
+    "votes": privacy.votes,
     "agreement": privacy.agreement,
     "audit": attacks.audit,
     "membership": attacks.membership,

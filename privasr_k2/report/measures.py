@@ -135,6 +135,7 @@ _TITLES = {
         "entity_words: words of names; false_alarms: false alarms; ppl_words: words; "
         "ppl_sentences: sentences; ppl_oov: OOV words; units: units; releases: releases; "
         "person_units: units of a person; "
+        "candidates: candidates; released_words: words; released_bigrams: bigrams; "
         "votes_asked: votes asked; votes_answered: answered; labels: labels; published_k: K; "
         "audit_trials: trials; members: members; others: others; rounds: rounds; "
         "kept_round: kept round; clients: clients; users: users; minutes: minutes; "
@@ -164,7 +165,7 @@ _TITLES = {
         "at_edge: at the edge of the grid; mechanism: mechanism; only_for: which small units"
     ),
     ".4g": (
-        "vote_noise: noise, votes; published_scale: scale; "
+        "vote_noise: noise, votes; threshold: threshold, votes; published_scale: scale; "
         "published_equation: called epsilon where scale is 1/lambda; "
         "published_figures: called epsilon where scale is lambda"
     ),

@@ -141,6 +141,14 @@ def _covered(found: Guarantee) -> str:
     return f"{found.data}, each {found.unit}, {found.relation.value}"
 
 
+def votes(path: str, context: Context) -> Reading:
+    """A folder of ``vote_words``: how many words were voted on, with which noise, and released."""
+    content = read_json(Path(path) / "votes.json")
+    names = ("candidates", "released_words", "released_bigrams", "vote_noise", "threshold")
+    keys = ("candidates", "words", "bigrams", "noise", "threshold")
+    return Reading(tuple(Measure(name, content[key]) for name, key in zip(names, keys)))
+
+
 def labels(path: str, context: Context) -> Reading:
     """A folder of ``aggregate_votes`` or ``vote_tokens``: what teachers were asked and answered."""
     content = read_json(Path(path) / "labels.json")

@@ -35,4 +35,6 @@ def test_the_vocabulary_is_that_of_the_release_or_of_the_folder() -> None:
     assert whole.words[3:] == ("a", "d") and whole.order == 1
     assert whole.log10_probs[4] > -2
     with pytest.raises(DataError, match="epsilon"):
-        train_on_votes({"b": 2}, {}, ["a"], CONFIG)
+        train_on_votes({"b": 2}, {}, ["a"], closed)
+    nothing = train_on_votes({}, {}, ["a", "d"], CONFIG)  # a release without a word is a result
+    assert len(set(nothing.log10_probs[3:].tolist())) == 1

@@ -1,0 +1,96 @@
+"""Stages 5 to 8 of wordvotes: candidates, votes, LMs of them, and what is recognized with these."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from local.stages.data import prepare_lang
+from local.stages.e2e import Sides, public_lm
+from local.stages.first_pass import FirstPass, decode, tune_weights
+from privasr_k2.recipe.declare import Declared, Recipe
+
+
+def candidates(r: Recipe, o: Any, s: Sides) -> str:
+    """Stage 5: the lang directory whose words are voted on: those of public text and lists."""
+    if o.word_list is None:
+        return s.lang
+    return words_in_tokens(r, o, s, "lang directory of candidates", f"{s.lang}_candidates",
+                           [o.word_list])
+
+
+def words_in_tokens(r: Recipe, o: Any, s: Sides, title: str, lang: str, more: Sequence[Any]) -> str:
+    """A lang directory of the public words and more, in the tokens of the public model."""
+    bpe = f"{s.lang}/bpe.model" if r.data.token_type.startswith("bpe_") else ""
+    return prepare_lang(r, 5, title, lang, in_public_manifests=s.public,
+                        raw_public_lm_text=o.graph_text, in_further_text=more,
+                        in_tokens=f"{s.lang}/tokens.txt", in_bpe_model=bpe)
+
+
+@dataclass
+class Lms:
+    """LMs whose graphs are compared.
+
+    Attributes:
+        o: options of recipe wordvotes.
+        sides: with the public model's lang directory; ``lang``: that of the candidates.
+    """
+
+    r: Recipe
+    o: Any
+    sides: Sides
+    lang: str
+
+    def public(self, lang: str, folder: str) -> str:
+        """Stage 5: that of public text, of the words of a lang directory."""
+        return public_lm(self.r, self.o, self.sides, lang, f"{folder}/public.arpa.gz", number=5)
+
+    def of_all_text(self, system: Declared) -> tuple[str, str]:
+        """Stage 6: words, and the n-gram LM, of all private text. Nothing protects it."""
+        r, s, folder = self.r, self.sides, system.folder
+        lang = words_in_tokens(r, self.o, s, "lang directory with all private words",
+                               f"{folder}/lang", [f"{s.private}/cuts_train.jsonl.gz"])
+        public = self.public(lang, folder)
+        lm = r.stage(6, "n-gram LM of all private text", "train_ngram", config="lm_ngram",
+                     in_manifests=s.private, in_lang=lang, out_lm=f"{folder}/private.arpa.gz",
+                     set={"text": "train"})
+        return lang, self._mixed(6, system, public, lm)
+
+    def of_votes(self, system: Declared, epsilon: float, public: str) -> str:
+        """Stage 7: a release of words, its audit, and the LM of its votes."""
+        r, o, folder = self.r, self.o, system.folder
+        settings = {"max_words": o.max_words, "max_bigrams": o.max_bigrams, "choose": o.choose,
+                    "epsilon": epsilon, "delta": o.delta}
+        votes = r.stage(7, f"votes for words, epsilon {epsilon:g}", "vote_words", spends=True,
+                        config="vote_words", in_private_manifests=self.sides.private,
+                        in_lang=self.lang, out_dir=system.path("votes"),
+                        out_privacy=system.path("privacy", "privacy.json"),
+                        set={"data": f"{r.people}/train", **settings})
+        if o.audit:
+            r.stage(7, f"audit of votes, epsilon {epsilon:g}", "audit", config="audit_votes",
+                    in_votes=votes, out_audit=system.path("audit", "audit.json"))
+        lm = r.stage(7, f"LM of votes, epsilon {epsilon:g}", "train_ngram", config="voted_lm",
+                     in_votes=votes, in_lang=self.lang, out_lm=f"{folder}/voted.arpa.gz",
+                     set={"unreleased": o.mix})
+        return self._mixed(7, system, public, lm)
+
+    def _mixed(self, number: int, system: Declared, public: str, lm: str) -> str:
+        """The LM, mixed with that of public text with the weight that dev prefers."""
+        if not self.o.mix:
+            return lm
+        dev = f"{self.sides.data.manifests}/cuts_dev.jsonl.gz"
+        return self.r.stage(number, f"mixture, {system.name}", "interpolate_lms",
+                            config="interpolate", in_lm=[public, lm], in_public_dev_text=dev,
+                            out_lm=f"{system.folder}/mixed.arpa.gz",
+                            out_weights=f"{system.folder}/mixture.json")
+
+
+def decode_with(r: Recipe, system: Declared, s: Sides, am: str, lang: str, lm: str) -> FirstPass:
+    """Stage 8: the graph of an LM; its weights, chosen on dev; what it finds in test."""
+    graph = r.stage(8, f"decoding graph, {system.name}", "compile_graph", config="graph",
+                    in_lang=lang, in_lm=lm, out_dir=f"{system.folder}/graph")
+    first = FirstPass(replace(s.data, lang=lang), am, lm, graph, system.folder)
+    decode(r, 8, f"decode dev, {system.name}", first, "dev", f"{first.exp}/decode_dev", tuned=False)
+    tune_weights(r, 8, f"weights of {system.name}, chosen on dev", first)
+    decode(r, 8, f"decode test, {system.name}", first, "test", f"{first.exp}/decode_test",
+           tuned=True)
+    return first

@@ -1,0 +1,73 @@
+"""The recipe wordvotes on the tiny corpus: released words, their graph, and one ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.federated.word_release import read_released
+from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.graph.lang import load_lang
+from privasr_k2.lm.arpa import read_arpa
+from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.privacy.lineage import lineage
+from tests.support.recipe_tools import assert_up_to_date, dry_run, recipe
+
+pytestmark = [pytest.mark.k2, pytest.mark.recipe]
+#: Three private speakers: only a large epsilon releases a word.
+TINY = "mini_pate wordvotes --preset tiny --nj 1 --epsilons 500"
+EXP = Path("exp/wordvotes_char")
+
+
+@pytest.mark.timeout(900)
+def test_from_votes_to_error_rates(tmp_path: Path) -> None:
+    more = f"{TINY} --max-bigrams 10"
+    recipe(more, "--work-dir", tmp_path)
+    exp = tmp_path / EXP
+    released = read_released(exp / "eps_500/votes")
+    candidates = load_lang(tmp_path / "data/lang_char_public").word_ids
+    sides = read_json(tmp_path / "data/sides_fbank/sides.json")
+    most = len(sides["private"]["speakers"])
+    assert set(released.words) <= set(candidates) and released.bigrams
+    assert all(votes <= most + 3 for votes in released.words.values())
+    assert read_arpa(exp / "eps_500/voted.arpa.gz").order == 2
+
+    [entry] = Ledger(tmp_path / "privacy/ledger.json").entries()
+    assert (entry.spending.data, entry.spending.unit) == ("mini_pate/train", "speaker")
+    made = lineage(exp / "eps_500/graph", tmp_path)
+    assert made.is_covered and len(made.spent) == 1, list(made.lines())
+    assert not lineage(exp / "nonprivate/graph", tmp_path).is_covered
+    assert lineage(exp / "public/graph", tmp_path).is_covered
+
+    rows = [row for row in read_jsonl(exp / "results.jsonl") if row["part"] == "test"]
+    labels = {row["label"] for row in rows if row["metric"] == "wer"}
+    assert labels == {"public words", "all private words", "released words, epsilon 500"}
+    [epsilon] = {
+        row["value"]
+        for row in read_jsonl(exp / "results.jsonl")
+        if row["metric"] == "epsilon" and row["system"] == "eps_500" and not row["item"]
+    }
+    assert 490 < epsilon <= 500
+    table = (exp / "RESULTS.md").read_text()
+    assert "released for each speaker" in table and "Audits" in table
+    assert_up_to_date(more, "--work-dir", tmp_path)
+
+
+def test_without_public_lm_the_graph_has_the_released_words_alone(tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("zebra\nquick\n")
+    work = tmp_path / "work"
+    alone = f"{TINY} --mix false --audit false --word-list {words}"
+    recipe(f"{alone} --stop-stage 7", "--work-dir", work)
+    exp = work / "exp/wordvotes_char_alone"
+    model = read_arpa(exp / "eps_500/voted.arpa.gz")
+    assert set(model.words[3:]) == set(read_released(exp / "eps_500/votes").words)
+    assert {"zebra", "quick"} <= set(load_lang(work / "data/lang_char_public_candidates").word_ids)
+
+
+@pytest.mark.shared_data
+def test_real_corpora_fit_together(shared_data: Path, tmp_path: Path) -> None:
+    command = f"an4 wordvotes --corpus-dir {shared_data}/an4 --public-dir {shared_data}/LibriSpeech"
+    shown = dry_run(f"{command} --epsilons '4 8'", "--work-dir", tmp_path)
+    assert {"8 (score eps_4)", "8 (score eps_8)"} <= set(shown)
