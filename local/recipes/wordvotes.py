@@ -7,7 +7,7 @@ from typing import Literal
 from local.stages.data import PhoneOptions, upon
 from local.stages.e2e import PublicOptions, prepare_sides, train_public
 from local.stages.first_pass import score
-from local.stages.voted_words import Lms, candidates, decode_with
+from local.stages.voted_words import Lms, candidates, decode_with, grammar_lists
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Natural, Positives, from_conf, option, path_option
 
@@ -24,6 +24,8 @@ class Options(PhoneOptions, PublicOptions):
                                             "bigrams of released words that a speaker votes for")
     choose: Literal["most_said", "random"] | None = from_conf(
         "vote_words.choose", "which of the words they said")
+    grammars: tuple[Literal["letters", "number", "date"], ...] = option(
+        (), "public grammars in all LMs; by the weight that dev prefers")
     mix: bool = option(True, "LMs are mixed with that of public text by dev; false: votes alone")
 
 
@@ -31,15 +33,17 @@ def stages(r: Recipe, o: Options) -> None:
     """The acoustic model is public and the same for all; graphs differ in their words and LM."""
     s = prepare_sides(r, o)                                             # 0-3
     name = f"{upon(r)}{r.data.token_type}"
-    r.exp = f"exp/wordvotes_{name}{'' if o.mix else '_alone'}"
+    r.exp = f"exp/wordvotes_{name}{'_grammars' * bool(o.grammars)}{'' if o.mix else '_alone'}"
     public = r.system("public", label="public words", method="public")
     not_private = r.system("nonprivate", label="all private words", method="not_private",
                            compare_with=[public])
     am = train_public(r, o, s, "ctc", f"exp/e2e_{name}/ctc/public")     # 4
-    lms = Lms(r, o, s, candidates(r, o, s))                             # 5
+    lists = grammar_lists(r, o)                                         # 5
+    lms = Lms(r, o, s, candidates(r, o, s, lists), lists)               # 5
+    lms.use_grammars()                                                  # 5
     public_lm = lms.public(lms.lang, public.folder)                     # 5
-    systems = [(public, lms.lang, public_lm),
-               (not_private, *lms.of_all_text(not_private))]            # 6
+    systems = [(not_private, *lms.of_all_text(not_private)),            # 5-6
+               (public, lms.lang, lms.with_grammars(public, public_lm))]  # 6
     for epsilon in o.epsilons:
         voted = r.system(f"eps_{epsilon:g}", label=f"released words, epsilon {epsilon:g}",
                          method="votes", public=public, not_private=not_private,

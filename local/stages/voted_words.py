@@ -1,6 +1,6 @@
 """Stages 5 to 8 of wordvotes: candidates, votes, LMs of them, and what is recognized with these."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,19 +10,31 @@ from local.stages.first_pass import FirstPass, decode, tune_weights
 from privasr_k2.recipe.declare import Declared, Recipe
 
 
-def candidates(r: Recipe, o: Any, s: Sides) -> str:
+def grammar_lists(r: Recipe, o: Any) -> str:
+    """Stage 5: phrases of public grammars, a list each; empty: none is asked for."""
+    if not o.grammars:
+        return ""
+    if not o.mix:
+        r.refuse("--grammars", "--mix true, as they are mixed in", "--mix false", "remove one")
+    return r.stage(5, "phrases of public grammars", "make_name_lists", config="name_lists",
+                   out_lists="data/grammars", set={"grammars": o.grammars})
+
+
+def candidates(r: Recipe, o: Any, s: Sides, grammars: str) -> str:
     """Stage 5: the lang directory whose words are voted on: those of public text and lists."""
-    if o.word_list is None:
+    if o.word_list is None and not grammars:
         return s.lang
     return words_in_tokens(r, o, s, "lang directory of candidates", f"{s.lang}_candidates",
-                           [o.word_list])
+                           filter(None, [o.word_list]), grammars)
 
 
-def words_in_tokens(r: Recipe, o: Any, s: Sides, title: str, lang: str, more: Sequence[Any]) -> str:
+def words_in_tokens(r: Recipe, o: Any, s: Sides, title: str, lang: str, more: Iterable[Any],
+                    grammars: str = "") -> str:
     """A lang directory of the public words and more, in the tokens of the public model."""
     bpe = f"{s.lang}/bpe.model" if r.data.token_type.startswith("bpe_") else ""
     return prepare_lang(r, 5, title, lang, in_public_manifests=s.public,
-                        raw_public_lm_text=o.graph_text, in_further_text=more,
+                        raw_public_lm_text=o.graph_text, in_further_text=list(more),
+                        in_public_lists=grammars,
                         in_tokens=f"{s.lang}/tokens.txt", in_bpe_model=bpe)
 
 
@@ -33,12 +45,26 @@ class Lms:
     Attributes:
         o: options of recipe wordvotes.
         sides: with the public model's lang directory; ``lang``: that of the candidates.
+        lists: phrases of public grammars; ``grammars``: the class LM of them; empty: none.
     """
 
     r: Recipe
     o: Any
     sides: Sides
     lang: str
+    lists: str
+    grammars: str = ""
+
+    def use_grammars(self) -> None:
+        """Stage 5: a class LM whose names are the phrases of grammars, for all mixtures."""
+        if self.lists:
+            classes = [name.upper() for name in self.o.grammars]
+            text = str(self.r.root / "conf/grammars.txt")
+            self.grammars = self.r.stage(
+                5, "class LM of public grammars", "train_ngram", config="class_lm", in_text=text,
+                in_public_lists=self.lists, in_lang=self.lang,
+                out_class_lm=f"{self.r.exp}/grammars",
+                set={"classes": classes, "sub_lm": "bigram", "discounting": "witten_bell"})
 
     def public(self, lang: str, folder: str) -> str:
         """Stage 5: that of public text, of the words of a lang directory."""
@@ -48,12 +74,12 @@ class Lms:
         """Stage 6: words, and the n-gram LM, of all private text. Nothing protects it."""
         r, s, folder = self.r, self.sides, system.folder
         lang = words_in_tokens(r, self.o, s, "lang directory with all private words",
-                               f"{folder}/lang", [f"{s.private}/cuts_train.jsonl.gz"])
+                               f"{folder}/lang", [f"{s.private}/cuts_train.jsonl.gz"], self.lists)
         public = self.public(lang, folder)
         lm = r.stage(6, "n-gram LM of all private text", "train_ngram", config="lm_ngram",
                      in_manifests=s.private, in_lang=lang, out_lm=f"{folder}/private.arpa.gz",
                      set={"text": "train"})
-        return lang, self._mixed(6, system, public, lm)
+        return lang, self.mixed(6, system, [public, lm])
 
     def of_votes(self, system: Declared, epsilon: float, public: str) -> str:
         """Stage 7: a release of words, its audit, and the LM of its votes."""
@@ -71,16 +97,22 @@ class Lms:
         lm = r.stage(7, f"LM of votes, epsilon {epsilon:g}", "train_ngram", config="voted_lm",
                      in_votes=votes, in_lang=self.lang, out_lm=f"{folder}/voted.arpa.gz",
                      set={"unreleased": o.mix})
-        return self._mixed(7, system, public, lm)
+        return self.mixed(7, system, [public, lm])
 
-    def _mixed(self, number: int, system: Declared, public: str, lm: str) -> str:
-        """The LM, mixed with that of public text with the weight that dev prefers."""
+    def with_grammars(self, system: Declared, lm: str) -> str:
+        """Stage 6: an LM as it is, or mixed with that of grammars."""
+        return self.mixed(6, system, [lm]) if self.grammars else lm
+
+    def mixed(self, number: int, system: Declared, lms: list[str]) -> str:
+        """The LM that comes last, mixed with others with the weights that dev prefers."""
         if not self.o.mix:
-            return lm
+            return lms[-1]
+        out = "mixed" if self.grammars else "mixed.arpa.gz"
         dev = f"{self.sides.data.manifests}/cuts_dev.jsonl.gz"
+        all_lms = [*([self.grammars] if self.grammars else []), *lms]
         return self.r.stage(number, f"mixture, {system.name}", "interpolate_lms",
-                            config="interpolate", in_lm=[public, lm], in_public_dev_text=dev,
-                            out_lm=f"{system.folder}/mixed.arpa.gz",
+                            config="interpolate", in_lm=all_lms, in_public_dev_text=dev,
+                            out_lm=f"{system.folder}/{out}",
                             out_weights=f"{system.folder}/mixture.json")
 
 
