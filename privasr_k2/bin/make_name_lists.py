@@ -20,9 +20,9 @@ from typing import Annotated
 
 from privasr_k2.bin import cli
 from privasr_k2.constraints import Checked, Count, one_of
+from privasr_k2.corpora.spoken_grammars import GRAMMARS
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import atomic_path, write_text
-from privasr_k2.lm.grammars import GRAMMARS
 from privasr_k2.text.entities import CLASSES
 from privasr_k2.text.name_lists import choose_names, date_words, names_of
 from privasr_k2.text.tagged_files import needs_entities, read_tagged
@@ -38,7 +38,7 @@ class NameListConfig(Checked):
         at_least: how often a name must stand in the text.
         most_words: longer names are left out.
         dates: whether words of dates and times are added to ``MISC``.
-        grammars: of :data:`privasr_k2.lm.grammars.GRAMMARS`, a list each.
+        grammars: of :data:`privasr_k2.corpora.spoken_grammars.GRAMMARS`, a list each.
     """
 
     at_least: Count

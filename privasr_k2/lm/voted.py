@@ -31,7 +31,7 @@ def train_on_votes(
     vocabulary: Sequence[str],
     config: VotedLmConfig,
 ) -> Arpa:
-    """A unigram model, or a bigram model where there are bigrams, smoothed by Witten and Bell.
+    """A bigram model, smoothed by Witten and Bell; without bigrams words are independent.
 
     Args:
         words, bigrams: votes; ``<s>`` and ``</s>`` are the sentence's ends.
@@ -67,4 +67,21 @@ def train_on_votes(
         counts.keys.append(keys[order])
         counts.counts.append(np.array(list(pairs.values()))[order])
         counts.suffixes.append(second[order])
-    return estimate(counts, "witten_bell")
+        return estimate(counts, "witten_bell")
+    return _with_a_bigram(estimate(counts, "witten_bell"))
+
+
+def _with_a_bigram(unigrams: Arpa) -> Arpa:
+    """The same probabilities as a bigram model: KenLM reads no unigram model.
+
+    The empty sentence, which would back off with weight 1, has its probability in full.
+    """
+    bos, eos = unigrams.word_ids[BOS], unigrams.word_ids[EOS]
+    size = len(unigrams.words)
+    return Arpa(
+        unigrams.words,
+        (size, 1),
+        np.append(unigrams.keys, (bos + 1) * size + eos),
+        np.append(unigrams.log10_probs, unigrams.log10_probs[eos]),
+        np.append(unigrams.log10_backoffs, 0.0),
+    )

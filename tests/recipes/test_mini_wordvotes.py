@@ -17,21 +17,24 @@ from tests.support.recipe_tools import assert_up_to_date, dry_run, recipe
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 #: Three private speakers: only a large epsilon releases a word.
 TINY = "mini_pate wordvotes --preset tiny --nj 1 --epsilons 500"
-EXP = Path("exp/wordvotes_char")
+EXP = Path("exp/wordvotes_char_grammars")
 
 
 @pytest.mark.timeout(900)
 def test_from_votes_to_error_rates(tmp_path: Path) -> None:
-    more = f"{TINY} --max-bigrams 10"
+    more = f"{TINY} --grammars 'number date'"
     recipe(more, "--work-dir", tmp_path)
     exp = tmp_path / EXP
     released = read_released(exp / "eps_500/votes")
-    candidates = load_lang(tmp_path / "data/lang_char_public").word_ids
+    candidates = load_lang(tmp_path / "data/lang_char_public_candidates").word_ids
+    assert "thirtieth" in candidates
     sides = read_json(tmp_path / "data/sides_fbank/sides.json")
     most = len(sides["private"]["speakers"])
-    assert set(released.words) <= set(candidates) and released.bigrams
+    assert set(released.words) <= set(candidates) and released.words
     assert all(votes <= most + 3 for votes in released.words.values())
-    assert read_arpa(exp / "eps_500/voted.arpa.gz").order == 2
+    mixed = read_json(exp / "eps_500/mixture.json")
+    names = [lm["lm"].rpartition("/")[2] for lm in mixed["lms"]]
+    assert names == ["grammars", "public.arpa.gz", "voted.arpa.gz"]
 
     [entry] = Ledger(tmp_path / "privacy/ledger.json").entries()
     assert (entry.spending.data, entry.spending.unit) == ("mini_pate/train", "speaker")
@@ -58,11 +61,12 @@ def test_without_public_lm_the_graph_has_the_released_words_alone(tmp_path: Path
     words = tmp_path / "words.txt"
     words.write_text("zebra\nquick\n")
     work = tmp_path / "work"
-    alone = f"{TINY} --mix false --audit false --word-list {words}"
+    alone = f"{TINY} --mix false --audit false --max-bigrams 60 --word-list {words}"
     recipe(f"{alone} --stop-stage 7", "--work-dir", work)
     exp = work / "exp/wordvotes_char_alone"
-    model = read_arpa(exp / "eps_500/voted.arpa.gz")
-    assert set(model.words[3:]) == set(read_released(exp / "eps_500/votes").words)
+    model, released = read_arpa(exp / "eps_500/voted.arpa.gz"), read_released(exp / "eps_500/votes")
+    assert set(model.words[3:]) == set(released.words)
+    assert released.bigrams and model.counts[1] == len(released.bigrams)
     assert {"zebra", "quick"} <= set(load_lang(work / "data/lang_char_public_candidates").word_ids)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from privasr_k2.corpora.spoken_grammars import GRAMMARS, dates
 from privasr_k2.corpora.spoken_numbers import year
-from privasr_k2.lm.grammars import GRAMMARS, dates
 from privasr_k2.lm.names import read_lists, read_text
 from privasr_k2.lm.sub_lm import SubLm, make_sub_lm
 from privasr_k2.text.normalize import normalize_english
