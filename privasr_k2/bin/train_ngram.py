@@ -49,7 +49,9 @@ def main() -> None:
         in_manifests="[PATH]|--in-public-manifests cuts of train and dev, maybe lm_text.txt.gz",
     )
     source = parser.add_mutually_exclusive_group()
-    cli.add_flags(source, in_text="[FILE+] *.jsonl(.gz) or plain, not the corpus's")
+    cli.add_flags(
+        source, in_text="[FILE+]|--in-public-text *.jsonl(.gz) or plain, not the corpus's"
+    )
     cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
     cli.add_flags(source, in_votes="[DIR] released words and bigrams: of vote_words")
     cli.add_flags(

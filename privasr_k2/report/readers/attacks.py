@@ -9,7 +9,11 @@ from typing import Any
 from privasr_k2.fileio import read_json
 from privasr_k2.report.measures import Context, Measure, Reading
 
-_VOTES = {"tied": "votes tied", "at_threshold": "votes at the threshold"}
+_VOTES = {
+    "tied": "votes tied",
+    "at_threshold": "votes at the threshold",
+    "own_words": "words of one speaker alone",
+}
 _COUNTS = {"heaviest_unit": "heaviest unit", "rarest_word": "rarest word"}
 _TRAININGS = {"without_privacy": "no clip, no noise", "with_privacy": "as claimed"}
 
