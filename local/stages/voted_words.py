@@ -61,8 +61,8 @@ class Lms:
             classes = [name.upper() for name in self.o.grammars]
             text = str(self.r.root / "conf/grammars.txt")
             self.grammars = self.r.stage(
-                5, "class LM of public grammars", "train_ngram", config="class_lm", in_public_text=text,
-                in_public_lists=self.lists, in_lang=self.lang,
+                5, "class LM of public grammars", "train_ngram", config="class_lm",
+                in_public_text=text, in_public_lists=self.lists, in_lang=self.lang,
                 out_class_lm=f"{self.r.exp}/grammars",
                 set={"classes": classes, "sub_lm": "bigram", "discounting": "witten_bell"})
 
