@@ -24,8 +24,8 @@ class Options(PhoneOptions, PublicOptions):
                                             "bigrams of released words that a speaker votes for")
     choose: Literal["most_said", "random"] | None = from_conf(
         "vote_words.choose", "which of the words they said")
-    grammars: tuple[Literal["letters", "number", "date"], ...] = option(
-        (), "public grammars in all LMs; by the weight that dev prefers")
+    grammars: bool = option(False, "public grammars of spelled letters, numbers and dates in all"
+                                   " LMs; by the weight that dev prefers")
     mix: bool = option(True, "LMs are mixed with that of public text by dev; false: votes alone")
 
 
@@ -33,7 +33,7 @@ def stages(r: Recipe, o: Options) -> None:
     """The acoustic model is public and the same for all; graphs differ in their words and LM."""
     s = prepare_sides(r, o)                                             # 0-3
     name = f"{upon(r)}{r.data.token_type}"
-    r.exp = f"exp/wordvotes_{name}{'_grammars' * bool(o.grammars)}{'' if o.mix else '_alone'}"
+    r.exp = f"exp/wordvotes_{name}{'_grammars' * o.grammars}{'' if o.mix else '_alone'}"
     public = r.system("public", label="public words", method="public")
     not_private = r.system("nonprivate", label="all private words", method="not_private",
                            compare_with=[public])

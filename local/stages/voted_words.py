@@ -9,6 +9,9 @@ from local.stages.e2e import Sides, public_lm
 from local.stages.first_pass import FirstPass, decode, tune_weights
 from privasr_k2.recipe.declare import Declared, Recipe
 
+#: Those of conf/grammars.txt, by the names of their lists.
+GRAMMARS = ("letters", "number", "date")
+
 
 def grammar_lists(r: Recipe, o: Any) -> str:
     """Stage 5: phrases of public grammars, a list each; empty: none is asked for."""
@@ -17,7 +20,7 @@ def grammar_lists(r: Recipe, o: Any) -> str:
     if not o.mix:
         r.refuse("--grammars", "--mix true, as they are mixed in", "--mix false", "remove one")
     return r.stage(5, "phrases of public grammars", "make_name_lists", config="name_lists",
-                   out_lists="data/grammars", set={"grammars": o.grammars})
+                   out_lists="data/grammars", set={"grammars": GRAMMARS})
 
 
 def candidates(r: Recipe, o: Any, s: Sides, grammars: str) -> str:
@@ -58,7 +61,7 @@ class Lms:
     def use_grammars(self) -> None:
         """Stage 5: a class LM whose names are the phrases of grammars, for all mixtures."""
         if self.lists:
-            classes = [name.upper() for name in self.o.grammars]
+            classes = [name.upper() for name in GRAMMARS]
             text = str(self.r.root / "conf/grammars.txt")
             self.grammars = self.r.stage(
                 5, "class LM of public grammars", "train_ngram", config="class_lm",

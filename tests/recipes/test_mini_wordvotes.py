@@ -22,7 +22,7 @@ EXP = Path("exp/wordvotes_char_grammars")
 
 @pytest.mark.timeout(900)
 def test_from_votes_to_error_rates(tmp_path: Path) -> None:
-    more = f"{TINY} --grammars 'number date'"
+    more = f"{TINY} --grammars true"
     recipe(more, "--work-dir", tmp_path)
     exp = tmp_path / EXP
     released = read_released(exp / "eps_500/votes")

@@ -10,7 +10,10 @@ from privasr_k2.federated.word_release import read_released
 from privasr_k2.fileio import read_json, write_text
 from privasr_k2.privacy.ledger import Ledger, entries_beside
 from privasr_k2.privacy.spending import guarantees
+from privasr_k2.publish.card import bounds_of
+from privasr_k2.report.readers import attacks, privacy
 from tests.support.conf import section
+from tests.support.made_recipe import context
 from tests.support.verbs import call, refused
 from tests.support.word_votes import write_texts
 
@@ -53,6 +56,21 @@ def test_a_rerun_is_the_same_release_and_another_setting_a_second_one(folder: Pa
     entries = Ledger(folder / "privacy/ledger.json").entries()
     [both] = guarantees(one.spending for one in entries)
     assert both.releases == 2 and both.epsilon.value > 4.0
+
+
+def test_an_audit_needs_the_release_alone(folder: Path) -> None:
+    votes = vote(folder)
+    call(
+        "audit", "--in-votes", votes, "--out-audit", folder / "audit.json", "--config",
+        section("audit_votes"), "--set", "trials=100",
+    )  # fmt: skip
+    [bound] = bounds_of(read_json(folder / "audit.json"))
+    assert bound["claimed_epsilon"] == pytest.approx(4.0, abs=0.01)
+    readings = attacks.audit(str(folder / "audit.json"), context([])).measures
+    shown = {of.metric: of.value for of in readings}
+    assert shown["audit_lower"] == bound["epsilon_lower"]["sound"] < shown["claimed"]
+    told = {of.metric: of.value for of in privacy.votes(str(votes), context([])).measures}
+    assert told["candidates"] == 5 and told["released_words"] == 2
 
 
 def test_what_may_not_be(folder: Path) -> None:
