@@ -79,7 +79,7 @@ def main() -> None:
     if wrong:
         wanted = (
             "--in-text without --in-manifests for --out-class-lm and for --in-lm; "
-            "--in-public-lists for --out-class-lm; --in-lm and --in-votes for --out-lm, the latter"
+            "--in-public-lists for --out-class-lm; --in-lm for --out-lm; --in-votes for --out-lm"
             " without --in-manifests"
         )
         raise ConfigError("the command line", wanted, "something else", "see --help")
