@@ -18,6 +18,8 @@ from dp_accounting import dp_event as dp
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks
+from privasr_k2.privacy.bounded_range import BoundedRangeDpEvent
+from privasr_k2.privacy.bounded_range import bounded_range as bounded_range
 
 Event: TypeAlias = dp.DpEvent
 _LEAST, _MOST = 1e-12, 1e12
@@ -243,6 +245,8 @@ def _doubled(event: Event) -> Event:
             return concentrated(4 * event.rho)
         case VectorLaplaceDpEvent():
             return laplace_vector(event.noise_multiplier / 2)
+        case BoundedRangeDpEvent():
+            return bounded_range(2 * event.eta)
         case dp.SampledWithoutReplacementDpEvent():
             doubled = _doubled(event.event)
             return fixed_size_sampled(event.sample_size, event.source_dataset_size, doubled)
@@ -282,6 +286,7 @@ _FORMS: dict[str, _Form] = {
         DiscreteGaussianDpEvent, {"sigma": "sigma", "sensitivity": "sensitivity"}, discrete_gaussian
     ),
     "zCDP": _Form(dp.ZCDpEvent, {"rho": "rho"}, concentrated),
+    "bounded range": _Form(BoundedRangeDpEvent, {"eta": "eta"}, bounded_range),
     "pure": _Form(PureDpEvent, {"epsilon": "epsilon"}, pure),
     "randomized response": _Form(
         dp.RandomizedResponseDpEvent,

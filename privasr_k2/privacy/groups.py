@@ -12,6 +12,7 @@ from __future__ import annotations
 from dp_accounting import dp_event as dp
 
 from privasr_k2.privacy import checks, events
+from privasr_k2.privacy.bounded_range import BoundedRangeDpEvent
 from privasr_k2.privacy.events import (
     DiscreteGaussianDpEvent,
     Event,
@@ -65,6 +66,8 @@ def _grouped(event: Event, size: int) -> Event:
             return events.discrete_gaussian(event.sigma, size * event.sensitivity)
         case dp.ZCDpEvent():
             return events.concentrated(size**2 * event.rho)
+        case BoundedRangeDpEvent():  # ranges of a unit after the other add up
+            return events.bounded_range(size * event.eta)
         case PureDpEvent():
             return events.pure(size * event.epsilon)
         case dp.PoissonSampledDpEvent(event=dp.GaussianDpEvent() as inner):

@@ -16,12 +16,14 @@ from collections.abc import Mapping
 import numpy as np
 from dp_accounting import dp_event as dp
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from privasr_k2.errors import PrivacyError
-from privasr_k2.privacy import checks, renyi
+from privasr_k2.privacy import bounded_range, checks, renyi
+from privasr_k2.privacy.bounded_range import BoundedRangeDpEvent
 from privasr_k2.privacy.events import (
     DiscreteGaussianDpEvent,
     Event,
@@ -128,15 +130,44 @@ def _distribution(event: Event, guess: float) -> pld.PrivacyLossDistribution:
     step = _step(guess, sum(counts.values()))
     if any(isinstance(leaf, SampledGroupDpEvent) for leaf in counts):
         step *= _SLOW  # a mixture takes ten times as long as one Gaussian; losses are rounded up
-    total = pld.identity(value_discretization_interval=step)
+    total, blocked = pld.identity(value_discretization_interval=step), _in_blocks(counts)
     for leaf, count in counts.items():
         if isinstance(leaf, dp.GaussianDpEvent):
             sigma = leaf.noise_multiplier / math.sqrt(count)
             gaussians = pld.from_gaussian_mechanism(sigma, value_discretization_interval=step)
             total = total.compose(gaussians)
+        elif leaf == blocked:
+            blocks, rest = divmod(count, bounded_range.BLOCK)
+            for size, times in ((bounded_range.BLOCK, blocks), (rest, 1)):
+                if size and times:
+                    block = _bounded_range(leaf.eta, size, step)
+                    total = total.compose(block.self_compose(times))
         else:
             total = total.compose(_of(leaf, step).self_compose(count))
     return total
+
+
+def _in_blocks(counts: Mapping[Event, int]) -> Event | None:
+    """The event of bounded range that may be composed in blocks: the one that costs most."""
+    found = [leaf for leaf in counts if isinstance(leaf, BoundedRangeDpEvent)]
+    return max(found, key=lambda leaf: counts[leaf] * leaf.eta**2, default=None)
+
+
+def _bounded_range(eta: float, count: int, step: float) -> pld.PrivacyLossDistribution:
+    if eta > bounded_range.LARGEST_ETA:
+        return _coin(eta, step).self_compose(count)
+    last = math.ceil(count * eta / step)
+    deltas = bounded_range.profile(eta, count, np.arange(-last, last + 1) * step)
+    deltas = np.minimum.accumulate(deltas)
+    return pld.PrivacyLossDistribution(
+        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
+    )
+
+
+def _coin(epsilon: float, step: float) -> pld.PrivacyLossDistribution:
+    """The biased coin of renyi._pure_rdp has the loss of discrete Laplace noise on one step."""
+    options = {"value_discretization_interval": step, "use_connect_dots": True}
+    return pld.from_discrete_laplace_mechanism(epsilon, 1, **options)
 
 
 def _step(guess: float, count: int) -> float:
@@ -170,7 +201,8 @@ def _of(event: Event, step: float) -> pld.PrivacyLossDistribution:
         case dp.RandomizedResponseDpEvent():
             return pld.from_randomized_response(event.noise_parameter, event.num_buckets, **options)
         case PureDpEvent() | VectorLaplaceDpEvent():
-            # The biased coin of renyi._pure_rdp has the loss of discrete Laplace noise on one step.
-            return pld.from_discrete_laplace_mechanism(renyi.pure_epsilon(event), 1, **whole)
+            return _coin(renyi.pure_epsilon(event), step)
+        case BoundedRangeDpEvent():
+            return _bounded_range(event.eta, 1, step)
     expected = "an event with a privacy loss distribution"
     raise PrivacyError(str(event), expected, "none", "use RDP for it")

@@ -27,7 +27,8 @@ from scipy.special import logsumexp, roots_legendre
 from scipy.stats import binom
 
 from privasr_k2.errors import PrivacyError
-from privasr_k2.privacy import checks
+from privasr_k2.privacy import bounded_range, checks
+from privasr_k2.privacy.bounded_range import BoundedRangeDpEvent
 from privasr_k2.privacy.events import (
     DiscreteGaussianDpEvent,
     Event,
@@ -158,6 +159,8 @@ def _leaf_rdp(event: Event, orders: np.ndarray) -> np.ndarray:
             return event.xi + event.rho * orders
         case PureDpEvent() | VectorLaplaceDpEvent():
             return _pure_rdp(pure_epsilon(event), orders)
+        case BoundedRangeDpEvent():
+            return bounded_range.rdp(event.eta, orders)
         case dp.DiscreteLaplaceDpEvent():
             return _discrete_laplace_rdp(event.noise_parameter, event.sensitivity, orders)
         case dp.PoissonSampledDpEvent() if isinstance(event.event, dp.LaplaceDpEvent):
@@ -323,6 +326,8 @@ def pure_epsilon(event: Event) -> float:
     match event:
         case PureDpEvent():
             return float(event.epsilon)
+        case BoundedRangeDpEvent():
+            return float(event.eta)
         case dp.LaplaceDpEvent() | VectorLaplaceDpEvent():
             return 1 / event.noise_multiplier
         case dp.DiscreteLaplaceDpEvent():

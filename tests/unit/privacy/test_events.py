@@ -18,6 +18,7 @@ ALL = [
     events.discrete_gaussian(4.0, 1),
     events.discrete_gaussian_vector(4.0, 2.5),
     events.pure(0.1),
+    events.bounded_range(0.25),
     events.laplace_vector(2.5),
     events.randomized_response(0.3, 1000),
     events.poisson_sampled(0.01, events.gaussian(0.5)),
