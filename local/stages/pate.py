@@ -69,7 +69,7 @@ def plan(r: Recipe, o: Any, e: E2e) -> None:
                 out_dir=shards(r, o, number), set={"teachers": number, "unit": o.privacy_unit})
     finite = [epsilon for epsilon in (*o.epsilons, *o.sweep_epsilons) if epsilon < inf]
     for name in o.mechanisms:
-        if finite and mechanism(name).exponent is not None:
+        if finite and mechanism(name).is_planned:
             r.stage(3, f"queries per epsilon, {name}", "privacy_plan", config="vote_plan",
                     in_shards=[f"{shards(r, o, number)}/shards.json" for number in o.teachers],
                     out_plan=f"{r.exp}/plan_{name}.json",

@@ -54,7 +54,7 @@ _HELP = {
     "batches": "updates: each unit once in this many rounds",
     "strategy": "updates: square_root or tree: noise correlated over rounds; batches in one order",
     "bands": "updates: rounds of correlated noise (square_root); without it an epoch's batches",
-    "mechanism": "votes: gnmax or lnmax; counts: discrete_laplace or discrete_gaussian",
+    "mechanism": "votes: gnmax, lnmax or gumbel_max; counts: discrete_laplace or discrete_gaussian",
     "asked": "votes: queries whose majority is first compared with a threshold",
     "threshold_noise": "votes: standard deviation of the noise in that comparison",
     "units_in_a_shard": "votes: at most; with 1 a unit gives or takes a vote, else it moves one",

@@ -41,7 +41,7 @@ def noisy_winners(
         counts: int64, private.
         sizes: (Q,).
         setting: a mechanism on votes.
-        ties: breaks ties between noisy counts; None without noise.
+        ties: breaks ties between noisy counts, or chooses the winners; None without noise.
     """
     if setting.event is None:
         within = np.arange(len(sizes)) < setting.max_answers
@@ -54,8 +54,12 @@ def noisy_winners(
         passed = DiscreteGaussianNoise(setting.threshold_noise).add(largest) >= setting.threshold
     answered = passed & (np.cumsum(passed) <= setting.max_answers)
     assert ties is not None
-    noisy = chosen.noise(counts[np.repeat(answered, sizes)], setting.noise, 1.0, ties)
-    answers[answered] = winners(noisy, sizes[answered])
+    of_answered = counts[np.repeat(answered, sizes)]
+    if chosen.choose is not None:
+        answers[answered] = chosen.choose(of_answered, sizes[answered], setting.noise, ties)
+    elif chosen.noise is not None:
+        noisy = chosen.noise(of_answered, setting.noise, 1.0, ties)
+        answers[answered] = winners(noisy, sizes[answered])
     return answers
 
 
@@ -76,8 +80,9 @@ def noisy_posteriors(
     """
     if setting.event is None:
         return values
-    assert stream is not None and len(sizes) <= setting.max_answers
-    return mechanism(setting.mechanism).noise(values, setting.noise, largest_weight, stream)
+    noise = mechanism(setting.mechanism).noise
+    assert noise is not None and stream is not None and len(sizes) <= setting.max_answers
+    return noise(values, setting.noise, largest_weight, stream)
 
 
 def on_simplex(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -5,7 +5,8 @@ by u in [0, 1), the first class wins with the chance
 
     sum_k P(k) integral over u of prod_{c > 1} (F(k + n_1 - n_c - 1) + u P(k + n_1 - n_c)),
 
-with P(k) and F(k) the chances that the noise is k, and k or less.
+with P(k) and F(k) the chances that the noise is k, and k or less. The exponential mechanism has its
+chances in closed form.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _NODES, _WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(24))  #
 _NODES = _NODES + 0.5
 
 
-def _with_exponent() -> list[str]:
-    return [name for name in all_mechanisms() if mechanism(name).exponent is not None]
+def _planned() -> list[str]:
+    return [name for name in all_mechanisms() if mechanism(name).is_planned]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class VotePlanConfig(Checked):
     """Settings of a plan; ``conf/pate.yaml#vote_plan`` explains the values."""
 
     kind: str
-    mechanism: Annotated[str, Choices(_with_exponent)]
+    mechanism: Annotated[str, Choices(_planned)]
     teachers: Annotated[list[Annotated[int, Ge(2)]], MinLen(1)]
     units_in_a_shard: Count
     classes: Annotated[int, Ge(2)]
@@ -83,7 +84,7 @@ def winning_chance(counts: Sequence[int], name: str, noise: float) -> float:
 
     Args:
         counts: of C classes, two or more.
-        name: of a mechanism whose noise has an exponent.
+        name: of a mechanism that is planned.
         noise: standard deviation or scale, in votes; above 0.
 
     >>> round(winning_chance([15] + [0] * 499, "gnmax", 3.112), 3)
@@ -92,6 +93,8 @@ def winning_chance(counts: Sequence[int], name: str, noise: float) -> float:
     noise = checks.number("noise", noise, above=0)
     first, others = counts[0], np.asarray(counts[1:])
     chosen = mechanism(name)
+    if chosen.chances is not None:
+        return float(chosen.chances(np.asarray(counts), noise)[0])
     assert chosen.exponent is not None
     reach = max(2, math.ceil(chosen.tail * noise))
     steps = np.arange(-reach, reach + 1)

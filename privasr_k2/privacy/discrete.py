@@ -91,7 +91,7 @@ class FixedPointGrid:
 
     def values(self, steps: ArrayLike) -> np.ndarray:
         """step * steps as float64; exact below 2^53 steps."""
-        return _whole_numbers("steps", steps, largest=2**63).astype(np.float64) * self.step
+        return whole_numbers("steps", steps, largest=2**63).astype(np.float64) * self.step
 
     def in_steps(self, sensitivity: float) -> float:
         """The L1 or L2 sensitivity of sums of :meth:`steps`, for contributions of this norm."""
@@ -178,7 +178,7 @@ _Sampler: TypeAlias = Literal["make_laplace", "make_gaussian"]
 
 
 def _add(counts: ArrayLike, make: _Sampler, scale: float) -> np.ndarray:
-    numbers = _whole_numbers("counts", counts, largest=_LARGEST)
+    numbers = whole_numbers("counts", counts, largest=_LARGEST)
     noisy = _sampler(make, scale)(numbers.reshape(-1).tolist())
     return np.array(noisy, dtype=np.int64).reshape(numbers.shape)
 
@@ -196,7 +196,12 @@ def _sampler(make: _Sampler, scale: float) -> Any:
     return getattr(opendp.m, make)(domain, distance, scale=float(scale))
 
 
-def _whole_numbers(name: str, values: ArrayLike, *, largest: int) -> np.ndarray:
+def whole_numbers(name: str, values: ArrayLike, *, largest: int) -> np.ndarray:
+    """``values`` as an array of an integer type, none beyond ``largest`` in size.
+
+    Raises:
+        PrivacyError: others; none is shown, as they are private.
+    """
     array = np.asarray(values)
     if array.size == 0 and array.dtype.kind == "f":  # an empty list
         array = array.astype(np.int64)

@@ -122,7 +122,7 @@ class GaussianNoise:
         >>> noise.add(np.zeros((2, 3)), noise_stream(new_secret(), "doctest")).shape
         (2, 3)
         """
-        checked = _checked(stream)
+        checked = unpredictable(stream)
         return _add(vector, lambda count: standard_normal(checked, count), self.sigma)
 
     def add_drawn(self, vector: ArrayLike, normal: np.ndarray) -> np.ndarray:
@@ -173,7 +173,7 @@ class LaplaceNoise:
 
     def add(self, vector: ArrayLike, stream: NoiseStream) -> np.ndarray:
         """``vector`` with noise, rounded to :attr:`grid`: as :meth:`GaussianNoise.add`."""
-        checked = _checked(stream)
+        checked = unpredictable(stream)
         return _add(vector, lambda count: _standard_laplace(checked, count), self.scale)
 
 
@@ -182,7 +182,12 @@ def _grid(scale: float) -> float:
     return math.ldexp(1.0, exponent - 1 - _GRID_LOG2)
 
 
-def _checked(stream: NoiseStream) -> NoiseStream:
+def unpredictable(stream: NoiseStream) -> NoiseStream:
+    """``stream`` itself.
+
+    Raises:
+        PrivacyError: another generator, whose numbers can be guessed.
+    """
     if not isinstance(stream, NoiseStream):
         way_out = "make one by privasr_k2.randomness.noise_stream: other generators can be guessed"
         raise PrivacyError("stream", "a NoiseStream", type(stream).__name__, way_out)
@@ -213,7 +218,7 @@ def _add(vector: ArrayLike, draw: Callable[[int], np.ndarray], scale: float) -> 
 
 def standard_normal_vector(stream: NoiseStream, size: int) -> np.ndarray:
     """The normal values of :meth:`GaussianNoise.add` for ``size`` values, for ``add_drawn``."""
-    values, checked = np.empty(size), _checked(stream)
+    values, checked = np.empty(size), unpredictable(stream)
     for start in range(0, size, _BLOCK):
         values[start : start + _BLOCK] = standard_normal(checked, min(_BLOCK, size - start))
     return values

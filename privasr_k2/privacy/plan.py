@@ -57,8 +57,8 @@ class PlanRequest:
         strategy: updates: ``square_root`` or ``tree``: noise is correlated over rounds, which are
             given; batches then come in the same order in every epoch.
         bands: updates: of ``square_root``; without it the batches of an epoch.
-        mechanism: votes: ``gnmax`` or ``lnmax``; counts: ``discrete_laplace`` or
-            ``discrete_gaussian``.
+        mechanism: votes: ``gnmax``, ``lnmax`` or ``gumbel_max``; counts: ``discrete_laplace``
+            or ``discrete_gaussian``.
         asked, threshold_noise: votes: queries whose majority is first compared with a threshold,
             and the noise of that; GNMax only.
         units_in_a_shard: votes: with 1 a unit gives or takes a vote; else it moves one.

@@ -58,14 +58,18 @@ class Mechanism:
         event: what a release is for the accountants, where one unit changes one teacher, by
             :attr:`Amounts.change` (an event for ``MOVES`` holds for both).
         noise: (values, scale, largest_weight, stream) to noisy values, float64 of the same shape;
-            of each query the largest wins. For votes it breaks ties, from ``stream``.
+            of each query the largest wins. For votes it breaks ties, from ``stream``. None: winners
+            are drawn by ``choose``.
         share: the scale that recipes take by default, as a share of the teachers; in (0, 1).
         needs_threshold: a query is answered only where its largest count and discrete Gaussian
             noise reach a threshold.
         tokens: whether it serves votes on tokens, which follow each other.
         exponent: (steps, scale) to x, where exp(-x) is proportional to the chance of a whole number
-            of steps; None: how often it answers rightly is not planned.
+            of steps; without it and ``chances``, how often it answers rightly is not planned.
         tail: so many scales beyond which there are less than 1e-17 of all draws.
+        choose: (counts, sizes, scale, stream) to the winner of each query, of votes alone, whose
+            numbers of classes are ``sizes``. None: the largest after ``noise`` wins.
+        chances: (counts, scale) to the chance of each class to win, where there is a formula.
         votes_cost: ((Q, C) votes, amounts, threshold, delta) to the cost of answers to these votes;
             None: no such bound is known.
         audit: the attack on its releases.
@@ -75,12 +79,14 @@ class Mechanism:
     label: str
     aggregates: str
     event: Callable[[Amounts], Event]
-    noise: Callable[[np.ndarray, float, float, NoiseStream], np.ndarray]
+    noise: Callable[[np.ndarray, float, float, NoiseStream], np.ndarray] | None
     share: float
     needs_threshold: bool = False
     tokens: bool = True
     exponent: Callable[[np.ndarray, float], np.ndarray] | None = None
     tail: float = 0.0
+    choose: Callable[[np.ndarray, np.ndarray, float, NoiseStream], np.ndarray] | None = None
+    chances: Callable[[np.ndarray, float], np.ndarray] | None = None
     votes_cost: Callable[[np.ndarray, Amounts, float, float], NotForRelease] | None = None
     audit: str = TWO_HISTOGRAMS
 
@@ -89,6 +95,15 @@ class Mechanism:
             raise ValueError(f"aggregates must be {VOTES} or {POSTERIORS}, got {self.aggregates!r}")
         if not 0 < self.share < 1:
             raise ValueError(f"share must be between 0 and 1, got {self.share}")
+        if (self.noise is None) == (self.choose is None):
+            raise ValueError(f"{self.name} must have noise or choose, and not both")
+        if self.choose is not None and self.aggregates != VOTES:
+            raise ValueError(f"choose is for {VOTES}, got {self.aggregates!r}")
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether it is known how often it answers rightly."""
+        return self.exponent is not None or self.chances is not None
 
     def default_noise(self, teachers: int, *, tokens: bool = False) -> float:
         """The scale that recipes take by default, in votes; half of it for votes on tokens.
@@ -170,6 +185,29 @@ def _laplace(
     return LaplaceNoise(scale=scale, l1_sensitivity=sensitivity).add(values, stream)
 
 
+def _gumbel_max(
+    counts: np.ndarray, sizes: np.ndarray, scale: float, stream: NoiseStream
+) -> np.ndarray:
+    from privasr_k2.privacy.exponential import ExponentialMechanism
+
+    return ExponentialMechanism(scale).choose(counts, sizes, stream)
+
+
+def _gumbel_max_chances(counts: np.ndarray, scale: float) -> np.ndarray:
+    from privasr_k2.privacy.exponential import ExponentialMechanism
+
+    return ExponentialMechanism(scale).chances(counts)
+
+
+def _gumbel_max_event(of: Amounts) -> Event:
+    from privasr_k2.privacy import events
+    from privasr_k2.privacy.exponential import ExponentialMechanism
+
+    # One count changes by 1, or one rises and another falls: max d - min d is the L1 sensitivity.
+    answer = ExponentialMechanism(of.noise).event(spread=of.change.l1)
+    return events.repeated(answer, of.answers)
+
+
 def _gnmax_event(of: Amounts) -> Event:
     from privasr_k2.privacy.pate.gnmax import gnmax_event
 
@@ -245,6 +283,12 @@ LNMAX = register(
         "lnmax", "LNMax", VOTES, _lnmax_event, discrete_laplace, share=0.20,
         exponent=lambda steps, scale: np.abs(steps) / scale, tail=40.0,
         votes_cost=_lnmax_cost,
+    )
+)  # fmt: skip
+GUMBEL_MAX = register(
+    Mechanism(
+        "gumbel_max", "Gumbel-max", VOTES, _gumbel_max_event, None, share=0.20,
+        choose=_gumbel_max, chances=_gumbel_max_chances,
     )
 )  # fmt: skip
 CONFIDENT_GNMAX = register(

@@ -231,7 +231,11 @@ def labels(folder: Path, mechanism: str, units: int = 2) -> Path:
 
 
 @pytest.mark.parametrize(
-    "mechanism", ["gnmax", "lnmax", "confident_gnmax", "gaussian_posteriors", "laplace_posteriors"]
+    "mechanism",
+    [
+        *("gnmax", "lnmax", "gumbel_max", "confident_gnmax"),
+        *("gaussian_posteriors", "laplace_posteriors"),
+    ],
 )
 def test_audit_of_votes(tmp_path: Path, mechanism: str) -> None:
     place = labels(tmp_path, mechanism)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def test_one_file_adds_a_mechanism(tmp_path):
 
 def test_names_and_limits():
     assert all_mechanisms(aggregates=POSTERIORS) == ("gaussian_posteriors", "laplace_posteriors")
-    assert all_mechanisms(tokens=True) == ("gnmax", "lnmax", "confident_gnmax")
+    assert all_mechanisms(tokens=True) == ("gnmax", "lnmax", "gumbel_max", "confident_gnmax")
     checked = [name for name in all_mechanisms() if mechanism(name).needs_threshold]
     assert checked == ["confident_gnmax"]
     assert {mechanism(name).audit for name in all_mechanisms()} <= set(AUDITS.names())
@@ -88,7 +89,22 @@ def test_names_and_limits():
 def test_default_noise(teachers, whole, tokens):
     assert mechanism("gnmax").default_noise(teachers) == whole
     assert mechanism("gnmax").default_noise(teachers, tokens=True) == tokens
-    assert mechanism("lnmax").default_noise(teachers) == pytest.approx(whole * 2 / 3)
+    for name in ("lnmax", "gumbel_max"):
+        assert mechanism(name).default_noise(teachers) == pytest.approx(whole * 2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(noise=None), "noise or choose"),
+        (dict(choose=lambda *_: np.zeros(1)), "noise or choose"),
+        (dict(noise=None, choose=lambda *_: np.zeros(1), aggregates=POSTERIORS), "choose is for"),
+        (dict(share=1.0), "share must be"),
+    ],
+)
+def test_mechanisms_that_cannot_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(mechanism("gnmax"), **changes)
 
 
 def test_names_are_read_without_heavy_packages():
@@ -122,6 +138,6 @@ def test_noise_of_votes_breaks_ties_at_random():
     from privasr_k2.randomness import new_secret, noise_stream
 
     counts = np.zeros(4000, dtype=np.int64)
-    for name in all_mechanisms(aggregates=VOTES):
+    for name in all_mechanisms(aggregates=VOTES, choose=None):
         noisy = mechanism(name).noise(counts, 0.01, 1.0, noise_stream(new_secret(), "test"))
         assert np.all(np.floor(noisy) == 0) and len(np.unique(noisy)) == 4000

@@ -65,7 +65,7 @@ def test_without_noise_the_cap_is_kept():
     assert set(found[7:]) == {UNANSWERED}
 
 
-@pytest.mark.parametrize("name", ["gnmax", "lnmax"])
+@pytest.mark.parametrize("name", ["gnmax", "lnmax", "gumbel_max"])
 def test_answers_come_as_often_as_is_planned(name):
     number, row = 4000, np.array([6, 3, 1])
     made = setting(10, mechanism=name, noise=3.0, epsilon=1e4)
@@ -77,9 +77,11 @@ def test_answers_come_as_often_as_is_planned(name):
         assert abs((found == first).mean() - wanted) < 5 * (wanted * (1 - wanted) / number) ** 0.5
 
 
-def test_ties_are_broken_at_random():
+@pytest.mark.parametrize("name", ["gnmax", "gumbel_max"])
+def test_ties_are_broken_at_random(name):
     number = 2000
-    made = replace(setting(10, noise=0.05, epsilon=1e6), max_answers=number, max_queries=number)
+    made = setting(10, mechanism=name, noise=0.05, epsilon=1e6)
+    made = replace(made, max_answers=number, max_queries=number)
     found = noisy_winners(np.tile([5, 5], number), np.full(number, 2), made, ties())
     assert 0.44 < found.mean() < 0.56
 

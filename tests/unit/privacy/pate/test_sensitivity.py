@@ -113,6 +113,7 @@ def test_events_have_the_sensitivity_of_their_queries(change: Change) -> None:
         "gnmax": {count: change.counts},
         "confident_gnmax": {count: change.counts, check: 1},
         "lnmax": {events.discrete_laplace(3.0, 1): change.counts},
+        "gumbel_max": {events.bounded_range(change.l1 / 3.0): 1},
         "gaussian_posteriors": {events.gaussian(3.0 / (2.0 * change.l2)): 1},
         "laplace_posteriors": {events.laplace_vector(3.0 / (2.0 * change.l1)): 1},
     }
