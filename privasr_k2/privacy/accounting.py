@@ -15,6 +15,7 @@ from dp_accounting import dp_event as dp
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, loss_distributions, renyi
 from privasr_k2.privacy.events import (
+    FOR_REPLACING,
     Event,
     for_replacing,
     is_unprotected,
@@ -22,6 +23,7 @@ from privasr_k2.privacy.events import (
     terms,
     to_json,
 )
+from privasr_k2.privacy.searches import SearchDpEvent
 
 
 class Relation(enum.Enum):
@@ -98,7 +100,9 @@ def under(event: Event, relation: Relation) -> Event:
     if relation is Relation.REPLACE_ONE:
         return for_replacing(event)
     for leaf in terms(event):
-        if isinstance(leaf, (dp.RandomizedResponseDpEvent, dp.SampledWithoutReplacementDpEvent)):
+        if isinstance(leaf, SearchDpEvent):
+            under(leaf.event, relation)
+        if isinstance(leaf, (*FOR_REPLACING, dp.SampledWithoutReplacementDpEvent)):
             place = str(to_json(leaf))
             expected = "an event with a bound for adding or removing one unit"
             found = "one for replacing a unit only"

@@ -2,166 +2,88 @@
 
 An event tells the mechanism and its noise relative to what *adding or removing* one unit changes,
 never an epsilon. For replacing one unit, accountants double the sensitivity: :func:`for_replacing`.
-
-[ganesh2024] A. Ganesh, Tight group-level DP guarantees for DP-SGD with sampling via mixture of
-Gaussians mechanisms, arXiv 2401.10294.
+Single mechanisms are in :mod:`privasr_k2.privacy.event_kinds`, and have their names here, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-import attrs
 from dp_accounting import dp_event as dp
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks
 from privasr_k2.privacy.bounded_range import BoundedRangeDpEvent
 from privasr_k2.privacy.bounded_range import bounded_range as bounded_range
+from privasr_k2.privacy.event_kinds import (
+    DiscreteGaussianDpEvent as DiscreteGaussianDpEvent,
+)
+from privasr_k2.privacy.event_kinds import (
+    Event as Event,
+)
+from privasr_k2.privacy.event_kinds import (
+    PureDpEvent as PureDpEvent,
+)
+from privasr_k2.privacy.event_kinds import (
+    SampledGroupDpEvent as SampledGroupDpEvent,
+)
+from privasr_k2.privacy.event_kinds import (
+    VectorLaplaceDpEvent as VectorLaplaceDpEvent,
+)
+from privasr_k2.privacy.event_kinds import (
+    WeightedResponseDpEvent as WeightedResponseDpEvent,
+)
+from privasr_k2.privacy.event_kinds import (
+    concentrated as concentrated,
+)
+from privasr_k2.privacy.event_kinds import (
+    discrete_gaussian as discrete_gaussian,
+)
+from privasr_k2.privacy.event_kinds import (
+    discrete_gaussian_vector as discrete_gaussian_vector,
+)
+from privasr_k2.privacy.event_kinds import (
+    discrete_laplace as discrete_laplace,
+)
+from privasr_k2.privacy.event_kinds import (
+    discrete_laplace_inverse as discrete_laplace_inverse,
+)
+from privasr_k2.privacy.event_kinds import (
+    fixed_size_sampled as fixed_size_sampled,
+)
+from privasr_k2.privacy.event_kinds import (
+    gaussian as gaussian,
+)
+from privasr_k2.privacy.event_kinds import (
+    laplace as laplace,
+)
+from privasr_k2.privacy.event_kinds import (
+    laplace_vector as laplace_vector,
+)
+from privasr_k2.privacy.event_kinds import (
+    poisson_sampled as poisson_sampled,
+)
+from privasr_k2.privacy.event_kinds import (
+    pure as pure,
+)
+from privasr_k2.privacy.event_kinds import (
+    randomized_response as randomized_response,
+)
+from privasr_k2.privacy.event_kinds import (
+    sampled_group as sampled_group,
+)
+from privasr_k2.privacy.event_kinds import (
+    unprotected as unprotected,
+)
+from privasr_k2.privacy.event_kinds import (
+    weighted_response as weighted_response,
+)
+from privasr_k2.privacy.searches import SearchDpEvent, flat
 
-Event: TypeAlias = dp.DpEvent
-_LEAST, _MOST = 1e-12, 1e12
-
-
-@attrs.frozen
-class DiscreteGaussianDpEvent(dp.DpEvent):  # type: ignore[misc]
-    """Discrete Gaussian noise on an integer that one unit changes by ``sensitivity``."""
-
-    sigma: float
-    sensitivity: int
-
-
-@attrs.frozen
-class PureDpEvent(dp.DpEvent):  # type: ignore[misc]
-    """Any (``epsilon``, 0)-private mechanism: its densities' ratio never exceeds e^epsilon."""
-
-    epsilon: float
-
-
-@attrs.frozen
-class SampledGroupDpEvent(dp.DpEvent):  # type: ignore[misc]
-    """Gaussian noise on a sample that each of ``size`` units enters with chance ``rate``."""
-
-    rate: float
-    size: int
-    noise_multiplier: float
-
-
-@attrs.frozen
-class VectorLaplaceDpEvent(dp.DpEvent):  # type: ignore[misc]
-    """Laplace noise, discrete or not, on a vector; its scale by the L1 sensitivity."""
-
-    noise_multiplier: float
-
-
-def gaussian(noise_multiplier: float) -> Event:
-    """Gaussian noise on a vector; its standard deviation by the L2 sensitivity."""
-    return dp.GaussianDpEvent(_multiplier("noise_multiplier", noise_multiplier))
-
-
-def laplace(noise_multiplier: float) -> Event:
-    """Laplace noise on *one number*; its scale by the sensitivity."""
-    return dp.LaplaceDpEvent(_multiplier("noise_multiplier", noise_multiplier))
-
-
-def laplace_vector(noise_multiplier: float) -> Event:
-    """Laplace or discrete Laplace noise on a vector; its scale by the L1 sensitivity.
-
-    It is (1 / noise_multiplier, 0)-private, however the change spreads over the vector.
-    """
-    return VectorLaplaceDpEvent(_multiplier("noise_multiplier", noise_multiplier))
-
-
-def _multiplier(name: str, value: float) -> float:
-    # Beyond these, squares and their sums leave what floats can tell apart.
-    return checks.number(name, value, at_least=_LEAST, at_most=_MOST)
-
-
-def discrete_laplace(scale: float, sensitivity: int) -> Event:
-    """P(x) ~ exp(-abs(x) / scale) on *one* integer that one unit changes by ``sensitivity``."""
-    return _discrete_laplace(1 / _multiplier("scale", scale), sensitivity)
-
-
-def _discrete_laplace(inverse_scale: float, sensitivity: int) -> Event:
-    inverse_scale = _multiplier("inverse_scale", inverse_scale)
-    sensitivity = checks.whole("sensitivity", sensitivity, at_least=1)
-    return dp.DiscreteLaplaceDpEvent(inverse_scale, sensitivity)
-
-
-def discrete_gaussian(sigma: float, sensitivity: int) -> Event:
-    """P(x) ~ exp(-x^2 / (2 sigma^2)) on *one* integer that one unit changes by ``sensitivity``."""
-    sigma = _multiplier("sigma", sigma)
-    return DiscreteGaussianDpEvent(sigma, checks.whole("sensitivity", sensitivity, at_least=1))
-
-
-def discrete_gaussian_vector(sigma: float, l2_sensitivity: float) -> Event:
-    """Discrete Gaussian noise on a vector of integers that one unit moves by ``l2_sensitivity``.
-
-    It is rho-zCDP with rho = l2_sensitivity^2 / (2 sigma^2) [canonne2020, theorem 14]. It has no
-    privacy loss distribution, since that depends on how the change spreads over the vector.
-    """
-    sensitivity = checks.number("l2_sensitivity", l2_sensitivity, above=0)
-    return concentrated(1 / _multiplier("sigma / l2_sensitivity", sigma / sensitivity) ** 2 / 2)
-
-
-def concentrated(rho: float) -> Event:
-    """Any mechanism that is rho-zCDP: order alpha costs rho alpha."""
-    return dp.ZCDpEvent(checks.number("rho", rho, above=0, at_most=_MOST), xi=0.0)
-
-
-def pure(epsilon: float) -> Event:
-    """Any (epsilon, 0)-private mechanism, *under the relation of the guarantee it is part of*."""
-    return PureDpEvent(checks.number("epsilon", epsilon, at_least=_LEAST, at_most=_MOST))
-
-
-def randomized_response(noise: float, categories: int) -> Event:
-    """One of ``categories`` values, replaced with probability ``noise`` by a uniform draw of all.
-
-    A unit's value is what may change: this is for replacing one unit.
-    """
-    noise = checks.number("noise", noise, above=0, at_most=1)
-    return dp.RandomizedResponseDpEvent(noise, checks.whole("categories", categories, at_least=2))
-
-
-def poisson_sampled(rate: float, event: Event) -> Event:
-    """``event`` (Gaussian or Laplace) on a sample that each unit enters with chance ``rate``."""
-    _check_sampled(event, dp.GaussianDpEvent, dp.LaplaceDpEvent)
-    return dp.PoissonSampledDpEvent(checks.number("rate", rate, at_least=_LEAST, at_most=1), event)
-
-
-def sampled_group(rate: float, size: int, noise_multiplier: float) -> Event:
-    """Cost for ``size`` units at once of :func:`poisson_sampled` Gaussian noise.
-
-    ``noise_multiplier`` is by what *one* unit changes. The number of units in the sample is
-    binomial, which makes a mixture of Gaussians [ganesh2024].
-    """
-    return SampledGroupDpEvent(
-        checks.number("rate", rate, at_least=_LEAST, at_most=1),
-        checks.whole("size", size, at_least=1),
-        _multiplier("noise_multiplier", noise_multiplier),
-    )
-
-
-def fixed_size_sampled(size: int, population: int, event: Event) -> Event:
-    """``event`` (Gaussian) on ``size`` different units out of ``population``, drawn uniformly."""
-    _check_sampled(event, dp.GaussianDpEvent)
-    population = checks.whole("population", population, at_least=1)
-    size = checks.whole("size", size, at_least=1, at_most=population)
-    return dp.SampledWithoutReplacementDpEvent(population, size, event)
-
-
-def _check_sampled(event: Event, *kinds: type[Event]) -> None:
-    if not isinstance(event, kinds):
-        known = " or ".join(name for name, form in _FORMS.items() if form.kind in kinds)
-        way_out = "no amplification is proven for it: do not claim any"
-        raise PrivacyError("a sampled event", known, type(event).__name__, way_out)
-
-
-def unprotected() -> Event:
-    """Private data that leave as they are: epsilon is infinite, for every unit and relation."""
-    return dp.NonPrivateDpEvent()
+#: These are for replacing a unit, and have no bound for adding or removing one.
+FOR_REPLACING = (dp.RandomizedResponseDpEvent, WeightedResponseDpEvent)
 
 
 def is_unprotected(event: Event) -> bool:
@@ -181,6 +103,26 @@ def repeated(event: Event, count: int) -> Event:
 def composed(*events: Event) -> Event:
     """All of ``events``, each with noise of its own."""
     return dp.ComposedDpEvent(list(events))
+
+
+def search(event: Event, mean: float, shape: float | None) -> Event:
+    """The best of a random number of runs of ``event``, as of a search for hyper-parameters.
+
+    Args:
+        event: one run *with all that the choice looks at*: the score on private dev, too.
+        mean: of the number of runs, which nobody is told.
+        shape: of the number's negative binomial distribution without 0, above -1: 0 is the
+            logarithmic, 1 the geometric distribution; ``mean`` is above 1. None: Poisson.
+
+    What it costs, and why: :mod:`privasr_k2.privacy.searches`.
+    """
+    mean = checks.number("mean", mean, above=0 if shape is None else 1, at_most=1e9)
+    if shape is not None:
+        shape = checks.number("shape", shape, above=-1, at_most=1e3)
+    counts = terms(event)
+    if not counts or is_unprotected(event):
+        return joined(counts)
+    return SearchDpEvent(tuple(counts.items()), mean, shape)
 
 
 def terms(event: Event) -> dict[Event, int]:
@@ -214,7 +156,7 @@ def _collect(event: Event, count: int, found: dict[Event, int]) -> None:
 def for_replacing(event: Event) -> Event:
     """The event of replacing one unit: one removed and another added, the sensitivity doubled.
 
-    Randomized response and :func:`pure`, which are for a relation of their own, stay as they are.
+    Random responses and :func:`pure`, which are for a relation of their own, stay as they are.
 
     Raises:
         PrivacyError: Poisson sampling, for which doubling is not proven.
@@ -227,8 +169,7 @@ def for_replacing(event: Event) -> Event:
 
 def joined(counts: Mapping[Event, int]) -> Event:
     """The composition that :func:`terms` takes apart."""
-    events = [leaf if count == 1 else repeated(leaf, count) for leaf, count in counts.items()]
-    return events[0] if len(events) == 1 else composed(*events)
+    return flat(counts.items())
 
 
 def _doubled(event: Event) -> Event:
@@ -250,8 +191,12 @@ def _doubled(event: Event) -> Event:
         case dp.SampledWithoutReplacementDpEvent():
             doubled = _doubled(event.event)
             return fixed_size_sampled(event.sample_size, event.source_dataset_size, doubled)
-        case dp.RandomizedResponseDpEvent() | PureDpEvent() | dp.NonPrivateDpEvent():
+        case SearchDpEvent():
+            return search(for_replacing(event.event), event.mean, event.shape)
+        case PureDpEvent() | dp.NonPrivateDpEvent():
             return event
+    if isinstance(event, FOR_REPLACING):
+        return event
     expected = "an event whose cost for replacing one unit is known"
     way_out = "state the guarantee for adding or removing one unit"
     raise PrivacyError(str(event), expected, _name(event), way_out)
@@ -280,7 +225,7 @@ _FORMS: dict[str, _Form] = {
     "discrete laplace": _Form(
         dp.DiscreteLaplaceDpEvent,
         {"inverse_scale": "noise_parameter", "sensitivity": "sensitivity"},
-        _discrete_laplace,
+        discrete_laplace_inverse,
     ),
     "discrete gaussian": _Form(
         DiscreteGaussianDpEvent, {"sigma": "sigma", "sensitivity": "sensitivity"}, discrete_gaussian
@@ -292,6 +237,14 @@ _FORMS: dict[str, _Form] = {
         dp.RandomizedResponseDpEvent,
         {"noise": "noise_parameter", "categories": "num_buckets"},
         randomized_response,
+    ),
+    "weighted response": _Form(
+        WeightedResponseDpEvent, {"noise": "noise", "least": "least"}, weighted_response
+    ),
+    "search": _Form(
+        SearchDpEvent,
+        {"of": "event", "mean": "mean", "shape": "shape"},
+        lambda of, mean, shape: search(of, mean, shape),
     ),
     "poisson sampled": _Form(
         dp.PoissonSampledDpEvent,

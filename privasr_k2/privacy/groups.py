@@ -20,6 +20,7 @@ from privasr_k2.privacy.events import (
     SampledGroupDpEvent,
     VectorLaplaceDpEvent,
 )
+from privasr_k2.privacy.searches import SearchDpEvent
 
 
 def for_group(event: Event, size: int) -> Event:
@@ -74,6 +75,8 @@ def _grouped(event: Event, size: int) -> Event:
             return events.sampled_group(event.sampling_probability, size, inner.noise_multiplier)
         case SampledGroupDpEvent():
             return events.sampled_group(event.rate, size * event.size, event.noise_multiplier)
-        case dp.RandomizedResponseDpEvent():
-            return events.repeated(event, size)  # each unit's answer has noise of its own
+        case SearchDpEvent():
+            return events.search(for_group(event.event, size), event.mean, event.shape)
+    if isinstance(event, events.FOR_REPLACING):
+        return events.repeated(event, size)  # each unit's answer has noise of its own
     return events.unprotected()

@@ -30,8 +30,10 @@ from privasr_k2.privacy.events import (
     PureDpEvent,
     SampledGroupDpEvent,
     VectorLaplaceDpEvent,
+    WeightedResponseDpEvent,
     terms,
 )
+from privasr_k2.privacy.searches import SearchDpEvent
 
 # The rounding of Fourier transforms grows with the number of compositions; delta must be far above.
 # At 1e6 compositions and delta 1e-11 an epsilon came out 1 % too small.
@@ -51,11 +53,12 @@ _SLOW = 10
 def is_supported(event: Event) -> bool:
     """Whether every term of ``event`` has a privacy loss distribution, and they are not too many.
 
-    zCDP alone does not determine one, and for sampling of a fixed size dp-accounting has none.
+    zCDP alone does not determine one, and for sampling of a fixed size dp-accounting has none. A
+    search for hyper-parameters is bounded by its runs' Rényi divergences alone.
     """
     counts = terms(event)
     for leaf in counts:
-        if isinstance(leaf, (dp.ZCDpEvent, dp.SampledWithoutReplacementDpEvent)):
+        if isinstance(leaf, (dp.ZCDpEvent, dp.SampledWithoutReplacementDpEvent, SearchDpEvent)):
             return False
         if isinstance(leaf, DiscreteGaussianDpEvent) and leaf.sigma > _LARGEST_SIGMA:
             return False
@@ -202,6 +205,14 @@ def _of(event: Event, step: float) -> pld.PrivacyLossDistribution:
             return pld.from_randomized_response(event.noise_parameter, event.num_buckets, **options)
         case PureDpEvent() | VectorLaplaceDpEvent():
             return _coin(renyi.pure_epsilon(event), step)
+        case WeightedResponseDpEvent():
+            kept, least = math.log1p(-event.noise * (1 - event.least)), event.noise * event.least
+            one = {"own": kept, "other": math.log(least)}
+            rest = -math.expm1(kept) - least  # all other values, whose loss is 0
+            if rest > 0:
+                one["rest"] = math.log(rest)
+            two = {**one, "own": one["other"], "other": one["own"]}
+            return pld.from_two_probability_mass_functions(two, one, **options)
         case BoundedRangeDpEvent():
             return _bounded_range(event.eta, 1, step)
     expected = "an event with a privacy loss distribution"

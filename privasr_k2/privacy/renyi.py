@@ -16,6 +16,7 @@ AISTATS 2019.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -35,8 +36,11 @@ from privasr_k2.privacy.events import (
     PureDpEvent,
     SampledGroupDpEvent,
     VectorLaplaceDpEvent,
+    WeightedResponseDpEvent,
     terms,
+    weighted_response,
 )
+from privasr_k2.privacy.searches import RUN_ORDERS, SearchDpEvent, search_rdp
 
 # Orders are 1 + 10^x: the x where the search begins, and its limits.
 _FIRST, _LAST, _LOWEST, _HIGHEST = -1.0, 2.0, -9.0, 7.0
@@ -166,8 +170,14 @@ def _leaf_rdp(event: Event, orders: np.ndarray) -> np.ndarray:
         case dp.PoissonSampledDpEvent() if isinstance(event.event, dp.LaplaceDpEvent):
             return _pure_rdp(pure_epsilon(event), orders)
         case dp.RandomizedResponseDpEvent():
-            log_kept = math.log1p(-event.noise_parameter * (1 - 1 / event.num_buckets))
+            as_weighted = weighted_response(event.noise_parameter, 1 / event.num_buckets)
+            return _leaf_rdp(as_weighted, orders)
+        case WeightedResponseDpEvent():
+            log_kept = math.log1p(-event.noise * (1 - event.least))
             return _symmetric_rdp(np.array([pure_epsilon(event)]), np.array([log_kept]), orders)
+        case SearchDpEvent():
+            bound = search_rdp(event, orders, rdp(event.event, orders), _of_a_run(event))
+            return np.minimum(bound, pure_epsilon(event))
         case dp.SampledWithoutReplacementDpEvent():
             # A sample of fixed size, by [wang2019, theorem 27].
             accountant = RdpAccountant(orders, NeighboringRelation.REPLACE_ONE)
@@ -179,6 +189,11 @@ def _leaf_rdp(event: Event, orders: np.ndarray) -> np.ndarray:
             return _laplace_rdp(1 / event.noise_multiplier, orders)
     expected = "an event with a bound on its Rényi divergence"
     raise PrivacyError(str(event), expected, "none", "use another")
+
+
+@functools.lru_cache(maxsize=64)  # which takes long, and orders are looked at in several rounds
+def _of_a_run(event: SearchDpEvent) -> np.ndarray:
+    return rdp(event.event, RUN_ORDERS)
 
 
 def _laplace_rdp(epsilon: float, orders: np.ndarray) -> np.ndarray:
@@ -335,6 +350,10 @@ def pure_epsilon(event: Event) -> float:
         case dp.RandomizedResponseDpEvent():
             kept = (1 - event.noise_parameter) / event.noise_parameter
             return math.log1p(event.num_buckets * kept)
+        case WeightedResponseDpEvent():
+            return math.log1p((1 - event.noise) / (event.noise * event.least))
+        case SearchDpEvent() if event.shape is not None:
+            return (2 + event.shape) * _sum_of_pure_epsilons(event.event)
         case dp.PoissonSampledDpEvent():  # [balle2018, theorem 8], for adding or removing one unit
             inner, rate = pure_epsilon(event.event), event.sampling_probability
             return inner if math.isinf(inner) else _log_of_sampled(inner, rate)

@@ -17,6 +17,16 @@ draw from the list. That gives it the uniform distribution, which is the mean of
 i: no convex divergence (Rényi's, the hockey-stick) exceeds the largest between two words on the
 list. With "kept" there is no guarantee, and none is made.
 
+**Replacements that are not uniform.** With chances w_j in place of 1 / n, only the outcomes i and
+i' have ratios beside 1. Any divergence of a convex function phi, phi(1) = 0, is, for b = (1 - p) w,
+
+    b_i phi(1 + p / b_i) + (b_i' + p) phi(1 - p / (b_i' + p)),
+
+up to terms that do not depend on i and i'. Both terms fall as b rises, since phi(x) - phi(1) is at
+most phi'(x) (x - 1). So none exceeds that of two words which both have the smallest chance, w:
+epsilon = ln(1 + p / ((1 - p) w)). The uniform list is the best one of n names. A word that is
+always replaced has the mean of P(. | word i) with weights w_i, as above.
+
 **Users.** All utterances of one user together are covered only where a public number of them may
 keep words (``utterances_per_user``) and the words of all others are always replaced: so many times
 the draws of an utterance.
@@ -37,6 +47,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, events
@@ -166,6 +177,28 @@ def _of_many(
         "A name that occurs in several documents: their epsilons add up for it.",
         "A user with several documents: their epsilons add up, and their number has no limit.",
     )
+
+
+def weighted_replacement(*, keep_probability: float, chances: ArrayLike) -> events.Event:
+    """Event of one draw where replacements follow other chances, such as how often names occur.
+
+    Args:
+        keep_probability: p, 0 or more and below 1.
+        chances: (n,) of the public list, n 2 or more, all above 0; their sum is 1. They must not
+            be estimated from the private text.
+
+    Raises:
+        PrivacyError: numbers out of range, or chances that do not sum to 1.
+
+    >>> weighted_replacement(keep_probability=0.1, chances=[0.5, 0.3, 0.2])
+    WeightedResponseDpEvent(noise=0.9, least=0.2)
+    """
+    p = checks.number("keep_probability", keep_probability, at_least=0, below=1)
+    shares = np.asarray(chances, dtype=np.float64)
+    if shares.ndim != 1 or len(shares) < 2 or not math.isclose(math.fsum(shares), 1, abs_tol=1e-9):
+        expected, found = "two or more numbers whose sum is 1", "others"
+        raise PrivacyError("chances", expected, found, "divide them by their sum")
+    return events.weighted_response(1 - p, float(shares.min()))
 
 
 def _epsilon(keep_probability: float, num_names: int) -> float:

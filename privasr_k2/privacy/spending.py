@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from dp_accounting import dp_event as dp
-
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account, under
@@ -127,7 +125,7 @@ class Spending:
     @property
     def hides_names_alone(self) -> bool:
         """Whether the release replaces names, and leaves everything else as it is."""
-        replaced = dp.RandomizedResponseDpEvent
+        replaced = events.FOR_REPLACING
         return self.relation is Relation.REPLACE_ONE and all(
             isinstance(term, replaced) for term in events.terms(self.event)
         )

@@ -21,6 +21,9 @@ ALL = [
     events.bounded_range(0.25),
     events.laplace_vector(2.5),
     events.randomized_response(0.3, 1000),
+    events.weighted_response(0.3, 0.01),
+    events.search(events.gaussian(2.0), 10.0, 1.0),
+    events.search(events.composed(events.gaussian(2.0), events.laplace(9.0)), 10.0, None),
     events.poisson_sampled(0.01, events.gaussian(0.5)),
     events.poisson_sampled(0.01, events.laplace(0.5)),
     events.fixed_size_sampled(10, 74, events.gaussian(0.5)),
@@ -49,6 +52,11 @@ def test_json_returns(event):
         (lambda: events.pure(-0.1), "epsilon"),
         (lambda: events.randomized_response(0.0, 10), "noise"),
         (lambda: events.randomized_response(0.5, 1), "categories"),
+        (lambda: events.weighted_response(0.3, 0.0), "least"),
+        (lambda: events.weighted_response(0.3, 0.6), "least"),
+        (lambda: events.search(events.gaussian(1.0), 1.0, 1.0), "mean"),
+        (lambda: events.search(events.gaussian(1.0), 0.0, None), "mean"),
+        (lambda: events.search(events.gaussian(1.0), 5.0, -1.0), "shape"),
         (lambda: events.poisson_sampled(1.1, events.gaussian(1.0)), "rate"),
         (lambda: events.poisson_sampled(0.0, events.gaussian(1.0)), "rate"),
         (lambda: events.fixed_size_sampled(11, 10, events.gaussian(1.0)), "size"),
@@ -94,7 +102,10 @@ def test_replacing_doubles_the_sensitivity_and_nothing_else():
         events.discrete_laplace(3.0, 4): 1,
     }
     assert events.for_replacing(events.laplace_vector(3.0)) == events.laplace_vector(1.5)
-    for event in (events.pure(1.0), events.randomized_response(0.5, 10)):
+    of_two = events.search(events.gaussian(2.0), 5.0, 0.0)
+    assert events.for_replacing(of_two) == events.search(events.gaussian(1.0), 5.0, 0.0)
+    of_words = [events.randomized_response(0.5, 10), events.weighted_response(0.5, 0.2)]
+    for event in (events.pure(1.0), *of_words):
         assert events.for_replacing(event) == event
     with pytest.raises(PrivacyError, match="replacing"):
         events.for_replacing(events.poisson_sampled(0.1, events.gaussian(1.0)))
