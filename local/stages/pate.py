@@ -269,7 +269,7 @@ class Releases:
         same = [other for other in self.all
                 if (other.model, other.teachers) == (release.model, release.teachers)]
         twins = [other.system for other in same if release.mechanism == "gnmax"
-                 and other.mechanism == "lnmax"
+                 and other.mechanism in ("lnmax", "gumbel_max")
                  and (other.epsilon, other.published) == (release.epsilon, release.published)]
         clean = [other.system for other in same if not other.claims]
         dpsgd = None if release.published else self.e.dpsgd.get((release.model, release.epsilon))

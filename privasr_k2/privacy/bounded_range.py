@@ -66,7 +66,7 @@ from privasr_k2.privacy import checks
 BLOCK = 64
 # Steps of the grid for one eta.
 _STEPS = 16
-# Beyond it e^eta is all that counts, and the mechanism is taken for any (eta, 0)-private one.
+#: No profile beyond it, where powers of e^eta are too large, and epsilon is far from any use.
 LARGEST_ETA = 30.0
 # Exponentials up to this are computed as they are, larger ones by their logarithms.
 _LARGEST_LOG = 500.0
@@ -117,7 +117,7 @@ def profile(eta: float, count: int, epsilons: np.ndarray) -> np.ndarray:
     width of a grid; for one mechanism (e^(eta/2) - e^(epsilon/2))^2 / (e^eta - 1).
 
     Args:
-        eta: at most 30.
+        eta: at most :data:`LARGEST_ETA`.
         count: 1 or more; the time grows with its square.
         epsilons: rising; may be negative.
 

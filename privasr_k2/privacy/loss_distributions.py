@@ -60,6 +60,8 @@ def is_supported(event: Event) -> bool:
     for leaf in counts:
         if isinstance(leaf, (dp.ZCDpEvent, dp.SampledWithoutReplacementDpEvent, SearchDpEvent)):
             return False
+        if isinstance(leaf, BoundedRangeDpEvent) and leaf.eta > bounded_range.LARGEST_ETA:
+            return False
         if isinstance(leaf, DiscreteGaussianDpEvent) and leaf.sigma > _LARGEST_SIGMA:
             return False
     return _composed(counts) <= MOST_COMPOSED
@@ -157,20 +159,12 @@ def _in_blocks(counts: Mapping[Event, int]) -> Event | None:
 
 
 def _bounded_range(eta: float, count: int, step: float) -> pld.PrivacyLossDistribution:
-    if eta > bounded_range.LARGEST_ETA:
-        return _coin(eta, step).self_compose(count)
     last = math.ceil(count * eta / step)
     deltas = bounded_range.profile(eta, count, np.arange(-last, last + 1) * step)
     deltas = np.minimum.accumulate(deltas)
     return pld.PrivacyLossDistribution(
         pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
     )
-
-
-def _coin(epsilon: float, step: float) -> pld.PrivacyLossDistribution:
-    """The biased coin of renyi._pure_rdp has the loss of discrete Laplace noise on one step."""
-    options = {"value_discretization_interval": step, "use_connect_dots": True}
-    return pld.from_discrete_laplace_mechanism(epsilon, 1, **options)
 
 
 def _step(guess: float, count: int) -> float:
@@ -204,7 +198,8 @@ def _of(event: Event, step: float) -> pld.PrivacyLossDistribution:
         case dp.RandomizedResponseDpEvent():
             return pld.from_randomized_response(event.noise_parameter, event.num_buckets, **options)
         case PureDpEvent() | VectorLaplaceDpEvent():
-            return _coin(renyi.pure_epsilon(event), step)
+            # The biased coin of renyi._pure_rdp has the loss of discrete Laplace noise on one step.
+            return pld.from_discrete_laplace_mechanism(renyi.pure_epsilon(event), 1, **whole)
         case WeightedResponseDpEvent():
             kept, least = math.log1p(-event.noise * (1 - event.least)), event.noise * event.least
             one = {"own": kept, "other": math.log(least)}

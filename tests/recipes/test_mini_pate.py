@@ -120,11 +120,13 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         "--models 'ctc rnnt ctc_attention las' --teachers '2 3' --heads false --epsilons '1 inf'"
     )
     every += " --vote utterance --published-scale figures --sweep-epsilons 100"
-    every += " --mechanisms 'gnmax lnmax confident_gnmax gaussian_posteriors'"
+    every += " --mechanisms 'gnmax lnmax gumbel_max confident_gnmax gaussian_posteriors'"
     every += " --dpsgd-epsilons '8 inf' --words yes --attacks 'white_box black_box'"
     declared = titles(dry_run(f"{DRY} {every}", "--work-dir", tmp_path))
     assert {
         "student, las/confident_gnmax_3_1",
+        "queries per epsilon, gumbel_max",
+        "audit of labels, ctc/gumbel_max_2_1",
         "student, rnnt/lnmax_2_1_figures",
         "labels, ctc/clean_3",
         "posteriors of 2 teachers, ctc",

@@ -10,6 +10,9 @@ one shard, so that one v or p changes:
     norm_1 of the change   norm_1 v = 1           norm_1 (v - v') <= norm_1 v + norm_1 v' = 2
     norm_2 of the change   norm_2 v = 1           norm_2^2 (v - v') = 1 + 1 - 2 v . v' <= 2
 
+Silence is part of the mechanism: a public model that voted in place of a teacher without data would
+make v - v' of two votes again, norm sqrt 2, also where a shard has one unit.
+
 For p, norm_2 p <= norm_1 p = 1 and p . p' >= 0 give the same norms, times the teacher's weight. The
 largest count changes by 1 at most in both cases: no count changes by more, and max is 1-Lipschitz.
 """

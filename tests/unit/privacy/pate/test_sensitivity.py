@@ -105,6 +105,20 @@ def test_the_largest_change_of_all_neighbouring_histograms_is_the_sensitivity(
     assert of_largest == 1  # the threshold check, either way
 
 
+@pytest.mark.parametrize(("teachers", "classes"), [(1, 2), (2, 3), (3, 3)])
+def test_a_public_vote_in_place_of_silence_would_make_a_vote_move(teachers, classes):
+    largest = {"silent": 0.0, "stand-in": 0.0}
+    for votes, without in pairs(teachers, classes, Change.GIVEN):
+        for name, own in {"silent": None, "stand-in": 0}.items():
+            before, after = (
+                histogram(tuple(own if v is None else v for v in side), classes)
+                for side in (votes, without)
+            )
+            largest[name] = max(largest[name], float(np.linalg.norm(before - after)))
+    assert largest["silent"] == Change.GIVEN.l2
+    assert largest["stand-in"] == pytest.approx(Change.MOVES.l2)
+
+
 @pytest.mark.parametrize("change", Change)
 def test_events_have_the_sensitivity_of_their_queries(change: Change) -> None:
     amounts = Amounts(3.0, 1, 1, threshold_noise=5.0, largest_weight=2.0, change=change)
