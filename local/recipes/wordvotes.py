@@ -5,9 +5,15 @@ from pathlib import Path
 from typing import Literal
 
 from local.stages.data import PhoneOptions, upon
-from local.stages.e2e import PublicOptions, prepare_sides, train_public
-from local.stages.first_pass import score
-from local.stages.voted_words import Lms, candidates, decode_with, grammar_lists
+from local.stages.e2e import PublicOptions, prepare_sides
+from local.stages.voted_words import (
+    Lms,
+    PublicModel,
+    WhisperLists,
+    candidates,
+    grammar_lists,
+    prepare_text,
+)
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Natural, Positives, from_conf, option, path_option
 
@@ -26,18 +32,23 @@ class Options(PhoneOptions, PublicOptions):
         "vote_words.choose", "which of the words they said")
     grammars: bool = option(False, "public grammars of spelled letters, numbers and dates in all"
                                    " LMs; by the weight that dev prefers")
+    whisper: Path | None = path_option(
+        "folder of a Whisper model for CTranslate2: its lists are rescored, no model is trained")
     mix: bool = option(True, "LMs are mixed with that of public text by dev; false: votes alone")
 
 
 def stages(r: Recipe, o: Options) -> None:
-    """The acoustic model is public and the same for all; graphs differ in their words and LM."""
-    s = prepare_sides(r, o)                                             # 0-3
-    name = f"{upon(r)}{r.data.token_type}"
+    """The recognizer is public and the same for all; its words and LM differ."""
+    if o.whisper is None:
+        s, name = prepare_sides(r, o), f"{upon(r)}{r.data.token_type}"  # 0-3
+    else:
+        s, name = prepare_text(r, o), f"whisper_{o.whisper.name}"       # 0, 3
     r.exp = f"exp/wordvotes_{name}{'_grammars' * o.grammars}{'' if o.mix else '_alone'}"
-    public = r.system("public", label="public words", method="public")
+    recognizer = WhisperLists(r, o, s) if o.whisper else PublicModel(r, o, s)  # 4
+    public = r.system("public", label="public words", method="public",
+                      compare_with=recognizer.alone())
     not_private = r.system("nonprivate", label="all private words", method="not_private",
                            compare_with=[public])
-    am = train_public(r, o, s, "ctc", f"exp/e2e_{name}/ctc/public")     # 4
     lists = grammar_lists(r, o)                                         # 5
     lms = Lms(r, o, s, candidates(r, o, s, lists), lists)               # 5
     lms.use_grammars()                                                  # 5
@@ -51,8 +62,5 @@ def stages(r: Recipe, o: Options) -> None:
                          protects=f"each speaker of {r.people}/train")
         systems.append((voted, lms.lang, lms.of_votes(voted, epsilon, public_lm)))  # 7
     for system, lang, lm in systems:
-        first = decode_with(r, system, s, am, lang, lm)                 # 8
-        system.add("weights", first.weights)
-        score(r, 8, f"score {system.name}", hyps=f"{first.exp}/decode_test",
-              weights=first.weights, first=first, out=system.path("score_test"))
+        recognizer.recognize(system, lang, lm)                          # 8
     r.report(9, manifests=s.data.manifests, phones=o.per)

@@ -184,9 +184,11 @@ def prepare_sides(r: Recipe, o: PublicOptions) -> Sides:
 def public_lm(r: Recipe, o: PublicOptions, s: Sides, lang: str, out: str, *,
               number: int = 3) -> str:
     """The n-gram LM of public text, of the words of a lang directory."""
+    text = dict(in_public_manifests=s.public, raw_public_lm_text=o.graph_text)
+    if not s.public:
+        text = dict(in_public_text=o.graph_text)
     return r.stage(number, "n-gram LM of public text", "train_ngram", config="lm_ngram",
-                   in_public_manifests=s.public, in_lang=lang, raw_arpa=r.data.arpa,
-                   raw_public_lm_text=o.graph_text, out_lm=out)
+                   in_lang=lang, raw_arpa=r.data.arpa, out_lm=out, **text)
 
 
 def public_graph(r: Recipe, o: E2eOptions, s: Sides) -> str:

@@ -4,13 +4,41 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from local.stages.data import prepare_lang
-from local.stages.e2e import Sides, public_lm
-from local.stages.first_pass import FirstPass, decode, tune_weights
+from local.stages.data import prepare_data, prepare_lang, upon
+from local.stages.e2e import Sides, public_lm, train_public
+from local.stages.first_pass import FirstPass, decode, score, tune_weights
+from local.stages.second_pass import grid_of, nbest_lists, rescore, score_roles
 from privasr_k2.recipe.declare import Declared, Recipe
 
 #: Those of conf/grammars.txt, by the names of their lists.
 GRAMMARS = ("letters", "number", "date")
+
+
+@dataclass
+class TextAlone(Sides):
+    """Public text, and everybody of train is private: Whisper learns from no speech here."""
+
+    @property
+    def private(self) -> str:
+        return self.data.manifests
+
+    @property
+    def public(self) -> str:
+        return ""
+
+
+def prepare_text(r: Recipe, o: Any) -> Sides:
+    """Stages 0 and 3: manifests, and a lang directory of public text."""
+    if o.graph_text is None:
+        r.refuse("--whisper", "--graph-text, the public words and their LM", "none", "give it")
+    if o.grammars:
+        r.refuse("--grammars", "a graph", "the lists of --whisper", "remove one")
+    data = prepare_data(r, features=False, make_lang=False,
+                        lang_name=f"{r.data.token_type}_public")
+    s = TextAlone(data, "", "")
+    prepare_lang(r, 3, "lang directory of public text", s.lang, raw_public_lm_text=o.graph_text,
+                 set={"train_words": False})
+    return s
 
 
 def grammar_lists(r: Recipe, o: Any) -> str:
@@ -119,13 +147,64 @@ class Lms:
                             out_weights=f"{system.folder}/mixture.json")
 
 
-def decode_with(r: Recipe, system: Declared, s: Sides, am: str, lang: str, lm: str) -> FirstPass:
-    """Stage 8: the graph of an LM; its weights, chosen on dev; what it finds in test."""
-    graph = r.stage(8, f"decoding graph, {system.name}", "compile_graph", config="graph",
-                    in_lang=lang, in_lm=lm, out_dir=f"{system.folder}/graph")
-    first = FirstPass(replace(s.data, lang=lang), am, lm, graph, system.folder)
-    decode(r, 8, f"decode dev, {system.name}", first, "dev", f"{first.exp}/decode_dev", tuned=False)
-    tune_weights(r, 8, f"weights of {system.name}, chosen on dev", first)
-    decode(r, 8, f"decode test, {system.name}", first, "test", f"{first.exp}/decode_test",
-           tuned=True)
-    return first
+@dataclass
+class PublicModel:
+    """An acoustic model of public speech; graphs differ in their words and LM."""
+
+    r: Recipe
+    o: Any
+    sides: Sides
+
+    def __post_init__(self) -> None:
+        base = f"exp/e2e_{upon(self.r)}{self.r.data.token_type}"
+        self.am = train_public(self.r, self.o, self.sides, "ctc", f"{base}/ctc/public")
+
+    def alone(self) -> list[Declared]:
+        """What it recognizes without an LM of ours: nothing."""
+        return []
+
+    def recognize(self, system: Declared, lang: str, lm: str) -> None:
+        """Stage 8: the graph of an LM; its weights, chosen on dev; what it finds in test."""
+        r, name, data = self.r, system.name, replace(self.sides.data, lang=lang)
+        graph = r.stage(8, f"decoding graph, {name}", "compile_graph", config="graph",
+                        in_lang=lang, in_lm=lm, out_dir=f"{system.folder}/graph")
+        first = FirstPass(data, self.am, lm, graph, system.folder)
+        decode(r, 8, f"decode dev, {name}", first, "dev", f"{first.exp}/decode_dev", tuned=False)
+        system.add("weights", tune_weights(r, 8, f"weights of {name}, chosen on dev", first))
+        decode(r, 8, f"decode test, {name}", first, "test", f"{first.exp}/decode_test", tuned=True)
+        score(r, 8, f"score {name}", hyps=f"{first.exp}/decode_test", weights=first.weights,
+              first=first, out=system.path("score_test"))
+
+
+@dataclass
+class WhisperLists:
+    """Lists of Whisper's own decoder, rescored."""
+
+    r: Recipe
+    o: Any
+    sides: Sides
+
+    def __post_init__(self) -> None:
+        """Stage 4: lists of dev and test, and the decoder's own choice."""
+        r, data = self.r, self.sides.data
+        self.first = FirstPass(data, "", "", "", f"{r.exp}/whisper", whisper=self.o.whisper)
+        self.own = r.system("whisper", label="Whisper's own decoder", method="public")
+        for role in ("dev", "test"):
+            nbest_lists(r, 4, f"N-best lists of {role}", self.first, role,
+                        f"{self.first.exp}/nbest_{role}", hyps=f"{self.first.exp}/decode_{role}")
+        score(r, 4, "score Whisper's own decoder", hyps=f"{self.first.exp}/decode_test",
+              first=self.first, out=self.own.path("score_test"))
+
+    def alone(self) -> list[Declared]:
+        """The system of the decoder's own choice."""
+        return [self.own]
+
+    def recognize(self, system: Declared, lang: str, lm: str) -> None:
+        """Stage 8: the words' scores by an LM; weights, chosen on dev; what they choose in test."""
+        r, first, name = self.r, self.first, system.name
+        nbest = f"{first.exp}/nbest_ROLE"
+        scores = score_roles(r, 8, f"lists, {name}", nbest, lm, "lm",
+                             f"{system.folder}/lm_ROLE.safetensors")
+        rescore(r, 8, system, nbest, [scores], first.data.manifests, grid=grid_of(first))
+        score(r, 8, f"score {name}", hyps=f"{system.folder}/decode_test", first=first, lang=lang,
+              out=system.path("score_test"))

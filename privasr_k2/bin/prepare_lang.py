@@ -17,6 +17,7 @@ from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.data.manifests import load_cuts, roles
+from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines
 from privasr_k2.graph.build_lang import LangConfig, build_lang
 from privasr_k2.graph.lang import read_tokens
@@ -31,7 +32,7 @@ def main() -> None:
     """Parse, build, write."""
     args = cli.arguments(
         __doc__,
-        in_manifests="DIR|--in-public-manifests cuts_<role>.jsonl.gz, maybe lexicon.txt",
+        in_manifests="[DIR]|--in-public-manifests cuts_<role>.jsonl.gz, maybe lexicon.txt",
         in_further_text="[FILE...] tagged or plain text whose words join the vocabulary",
         raw_lm_text="[FILE]|--raw-public-lm-text a sentence a line, in place of lm_text.txt.gz",
         in_public_lists="[DIR]|--raw-public-lists name lists, whose words join the vocabulary",
@@ -40,20 +41,25 @@ def main() -> None:
         out_dir="PATH the language folder",
     )
     config = cli.load(LangConfig, args)
-    manifests = args.in_manifests
-    lexicon, lm_text = manifests / "lexicon.txt", args.raw_lm_text or manifests / "lm_text.txt.gz"
+    manifests, lexicon, lm_text, texts = args.in_manifests, None, args.raw_lm_text, {}
+    if manifests is not None:
+        lexicon, lm_text = manifests / "lexicon.txt", lm_text or manifests / "lm_text.txt.gz"
+        texts = {
+            role: [cut.supervisions[0].text for cut in load_cuts(manifests, role, lazy=True)]
+            for role in roles(manifests)
+            if role != "pool"  # its texts, where there are any, are not to be known
+        }
+    elif lm_text is None:
+        expected = "--in-manifests, or --raw-lm-text"
+        raise ConfigError("the command line", expected, "neither", "give one")
     has_lm_text = args.raw_lm_text or lm_text.exists()
     report = build_lang(
         args.out_dir,
         config,
-        texts={
-            role: [cut.supervisions[0].text for cut in load_cuts(manifests, role, lazy=True)]
-            for role in roles(manifests)
-            if role != "pool"  # its texts, where there are any, are not to be known
-        },
+        texts=texts,
         lm_text=(line for _, line in read_lines(lm_text)) if has_lm_text else (),
         further=_further(args.in_further_text, args.in_public_lists),
-        corpus_lexicon=lexicon if lexicon.exists() else None,
+        corpus_lexicon=lexicon if lexicon is not None and lexicon.exists() else None,
         model_tokens=read_tokens(args.in_tokens) if args.in_tokens is not None else None,
         model_pieces=args.in_bpe_model,
     )

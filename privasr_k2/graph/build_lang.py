@@ -118,7 +118,8 @@ def build_lang(
     """
     counts = {role: _count_words(lines) for role, lines in texts.items()}
     lm_words, needed = _count_words(lm_text), _count_words(further)
-    known = counts["train"] if config.corpus_words and config.train_words else Counter()
+    of_train = counts.get("train", Counter())
+    known = of_train if config.corpus_words and config.train_words else Counter()
     further_known = lm_words if config.corpus_words else Counter()
     limits = {"max_words": config.max_words, "min_count": config.min_count}
     must, may = choose_vocabulary(known + needed, further_known, **limits)
@@ -138,7 +139,7 @@ def build_lang(
         if model_pieces is not None:
             shutil.copyfile(model_pieces, temporary / "bpe.model")
         bpe_model = temporary / "bpe.model"
-        spellings = _spell(must, may, bpe_model, config, corpus_lexicon, texts["train"])
+        spellings = _spell(must, may, bpe_model, config, corpus_lexicon, texts.get("train", ()))
         _needs(needed, spellings)
         if model_tokens is not None:
             spellings = _in_tokens(spellings, model_tokens, must)

@@ -53,3 +53,32 @@ def test_options_of_acoustic_models_are_refused(words: list[str], tmp_path: Path
 def test_confidence_needs_a_recognizer(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--whisper"):
         declare("mini", "confidence", ["--work-dir", str(tmp_path)], ROOT, tmp_path)
+
+
+def test_lists_are_rescored_with_released_words(tmp_path: Path) -> None:
+    text = tmp_path / "public.txt"
+    text.write_text("a b\n")
+    words = ("--graph-text", str(text), "--epsilons", "1 8")
+    declaration = declared(tmp_path, "wordvotes", *words, corpus="speechocean762")
+    tasks = [task for stage in declaration.stages for task in stage.tasks]
+    verbs = {task.argv[0] for task in tasks}
+    assert {"whisper_nbest", "vote_words", "lm_scores"} <= verbs and not verbs & OF_OWN_MODELS
+    systems = {s.name: s for s in declaration.systems}
+    assert {"whisper", "public", "nonprivate", "eps_1", "eps_8"} <= set(systems)
+    # Words and LM of the systems with a claim come from public text and votes alone.
+    for task in tasks:
+        if task.argv[0] == "prepare_lang" and "data/lang_phone_public" in task.argv:
+            assert "--in-manifests" not in task.argv
+    grids = {task.configs for task in tasks if task.argv[0] == "tune_weights"}
+    assert grids and all(any("#rescore_whisper" in path for path in paths) for paths in grids)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [((), "--graph-text"), (("--grammars", "true"), "--grammars")]
+)
+def test_lists_need_public_text_and_have_no_graph(words, expected, tmp_path: Path) -> None:
+    text = tmp_path / "public.txt"
+    text.write_text("a b\n")
+    given = ("--graph-text", str(text), *words) if words else ()
+    with pytest.raises(ConfigError, match=expected):
+        declared(tmp_path, "wordvotes", *given, corpus="speechocean762")
