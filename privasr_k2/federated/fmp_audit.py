@@ -52,12 +52,12 @@ class FmpAudit:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        bounds = {"": self.sound, "_broken": self.broken, "_noise_free": self.noise_free}
+        bounds = {"sound": self.sound, "broken": self.broken, "noise_free": self.noise_free}
+        names = ("delta", "confidence", "largest_possible", "trials")
         return {
             "claimed_epsilon": self.claimed,
-            **{name: getattr(self.sound, name) for name in ("delta", "confidence")},
-            **{f"epsilon_lower{kind}": bound.epsilon_lower for kind, bound in bounds.items()},
-            **{name: getattr(self.sound, name) for name in ("largest_possible", "trials")},
+            "epsilon_lower": {name: bound.epsilon_lower for name, bound in bounds.items()},
+            **{name: getattr(self.sound, name) for name in names},
             "verdict": self.verdict.value,
         }
 

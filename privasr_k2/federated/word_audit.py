@@ -8,7 +8,6 @@ counts. An audit counts only where the same attack on a tenth of the noise excee
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -41,18 +40,6 @@ def audit_votes(mechanism: WordVotes, config: WordAuditConfig) -> FmpAudit:
     sound, others = bound(1.0), {"broken": bound(BROKEN), "noise_free": bound(0.0)}
     verdict = judge(sound, **others, claimed_epsilon=claimed, claimed_delta=delta)
     return FmpAudit(claimed, sound, **others, verdict=verdict)
-
-
-def told(found: FmpAudit) -> dict[str, Any]:
-    """As plain values, the bounds together, in the form that published audits have."""
-    bounds = {"sound": found.sound, "broken": found.broken, "noise_free": found.noise_free}
-    names = ("delta", "confidence", "largest_possible", "trials")
-    return {
-        "claimed_epsilon": found.claimed,
-        "epsilon_lower": {name: bound.epsilon_lower for name, bound in bounds.items()},
-        **{name: getattr(found.sound, name) for name in names},
-        "verdict": found.verdict.value,
-    }
 
 
 def _sums(mechanism: WordVotes, there: int, trials: int, share: float) -> np.ndarray:

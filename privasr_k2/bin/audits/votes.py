@@ -13,11 +13,11 @@ log = logging.getLogger(__name__)
 
 def audit(args: argparse.Namespace) -> None:
     """Attack and write ``args.out_audit``."""
-    from privasr_k2.federated.word_audit import WordAuditConfig, audit_votes, told
+    from privasr_k2.federated.word_audit import WordAuditConfig, audit_votes
     from privasr_k2.federated.word_release import mechanism_of
 
     config = cli.load(WordAuditConfig, args)
     found = audit_votes(mechanism_of(args.in_votes), config)
     for line in found.lines():
         log.info("a speaker of words of their own: %s", line)
-    write_json(args.out_audit, {"own_words": {"whole_release": told(found)}})
+    write_json(args.out_audit, {"own_words": {"whole_release": found.to_json()}})

@@ -34,10 +34,7 @@ def audit(path: str, context: Context) -> Reading:
             measures += _training(item, content[key])
     for key, item in _COUNTS.items():
         if key in content:
-            of = content[key]
-            lower = {name: of[f"epsilon_lower_{name}"] for name in ("broken", "noise_free")}
-            lower["sound"] = of["epsilon_lower"]
-            measures += _bound(item, {**of, "epsilon_lower": lower})
+            measures += _bound(item, content[key])
     if "published" in content:
         called = f"as published, called epsilon {content['published']['called']:g}"
         for name, value in content["published"].items():

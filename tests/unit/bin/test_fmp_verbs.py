@@ -19,6 +19,7 @@ from privasr_k2.federated.fmp_timeline import read_timeline
 from privasr_k2.federated.marginals import background_unigrams
 from privasr_k2.fileio import read_json, write_json, write_jsonl, write_text
 from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.publish.card import bounds_of
 from privasr_k2.recipe.systems import System
 from privasr_k2.report.results import collect
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
@@ -296,7 +297,10 @@ def test_the_audit_is_beneath_the_claim(folder: Path) -> None:
     )
     found = json.loads((folder / "audit.json").read_text())
     heavy = found["heaviest_unit"]
-    assert heavy["epsilon_lower"] <= heavy["claimed_epsilon"] < heavy["epsilon_lower_broken"]
+    lower = heavy["epsilon_lower"]
+    assert lower["sound"] <= heavy["claimed_epsilon"] < lower["broken"]
+    # What a published folder's card reads of it.
+    assert {bound["attack"] for bound in bounds_of(found)} >= {"heaviest unit"}
     worth = found["published"]
     assert worth["largest"] >= worth["paper_largest"] > worth["called"] == 1
 

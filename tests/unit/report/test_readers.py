@@ -141,8 +141,7 @@ def test_audits_of_all_recipes(tmp_path: Path) -> None:
     reading = of("audit", path)
     assert ends(reading, "auc", "as claimed") == (0.4, 0.8)
     assert value(reading, "claimed", "marks in updates") == 8.0
-    lower = {"": 0.5, "_broken": 3.0, "_noise_free": 9.0}
-    counts = {**BOUND, **{f"epsilon_lower{name}": value for name, value in lower.items()}}
+    counts = {**BOUND, "epsilon_lower": {"sound": 0.5, "broken": 3.0, "noise_free": 9.0}}
     published = {"called": 1.0, "average": 71.0, "largest": 213.0, "paper_average": 24.0}
     write_json(path, {"unit": "user", "heaviest_unit": counts, "published": published})
     reading = of("audit", path)
@@ -293,6 +292,7 @@ def test_files_of_another_kind_are_named(tmp_path: Path, kind: str) -> None:
     folders = {
         "score": "wer.json",
         "labels": "labels.json",
+        "votes": "votes.json",
         "texts": "about.json",
         "confidence": "confidence_metrics.json",
         "rounds": "train_log.jsonl",
