@@ -85,6 +85,8 @@ def stages(r: Recipe, o: Options) -> None:
                     releases.declare(model, number, name, epsilon)
                     for scale in () if mechanism(name).needs_threshold else o.published_scale:
                         releases.declare(model, number, name, epsilon, published=scale)
+    if o.vote == "token":
+        releases.plan()                         # 6: answers, noise and what wins, beforehand
     releases.label()                            # 10: the noise: pate.noisy_answers.noisy_winners
     releases.train_students()                   # 11: the loss: pate.distillation.student_loss
     decode_all(r, e, 12)
@@ -92,4 +94,5 @@ def stages(r: Recipe, o: Options) -> None:
         attacks.infer_membership(r, o, e, releases)             # 13
     if o.words:
         attacks.invert_models(r, o, e, releases)                # 13
+    r.sort_stages()
     r.report(14, manifests=e.data.manifests, phones=o.per)

@@ -194,6 +194,22 @@ class Releases:
             published_scale=published or None)
         self.all.append(Release(system, model, number, by, settings, published))
 
+    def plan(self) -> None:
+        """Stage 6: how many tokens each release will answer, and how often a majority wins."""
+        r, o, e = self.r, self.o, self.e
+        for release in self.all:
+            if release.claims:
+                r.stage(6, f"plan of answers, {release.system.name}", "vote_tokens",
+                        config=("pate", "vote_tokens"), device=True, num_jobs=True,
+                        in_shards=shards(r, o, release.teachers), in_public_feats=e.pool,
+                        in_public_model=e.public_am(release.model),
+                        out_plan=f"{release.system.folder}/plan.json",
+                        set=self._token_settings(release))
+
+    def _token_settings(self, release: Release) -> dict[str, Any]:
+        return {**release.settings, "public_threshold": self.o.public_threshold,
+                "top_k": self.o.top_k}
+
     def label(self) -> None:
         """Stage 10: labels by noisy votes, each a release; and an audit of each claim."""
         r, o, e = self.r, self.o, self.e
@@ -209,8 +225,7 @@ class Releases:
                         in_private_shards=shards(r, o, release.teachers), in_public_feats=e.pool,
                         in_public_model=e.public_am(release.model), out_dir=out,
                         out_privacy=privacy,
-                        set={**release.settings, "public_threshold": o.public_threshold,
-                             "top_k": o.top_k})
+                        set=self._token_settings(release))
             else:
                 kind = mechanism(release.mechanism).aggregates
                 r.stage(10, title, "aggregate_votes", config="pate", spends=release.claims,

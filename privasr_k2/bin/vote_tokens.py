@@ -12,6 +12,9 @@ public_threshold or more. Paid for are margin times the answers that the public 
 would take; once they are spent, the rest of the pool gets no labels. A batch is written before the
 next is drawn, and never drawn again. With epsilon=.inf there is no noise and no guarantee; then
 omit --out-privacy and --ledger.
+
+With --out-plan and without teachers it writes what would be asked, with which noise, and how often
+a majority would win. That reads nothing private and spends nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +27,12 @@ def main() -> None:
     args = cli.arguments(
         __doc__,
         device=True,
-        in_private_teachers="DIR the ensemble",
+        in_private_teachers="[DIR] the ensemble",
         in_private_shards="DIR|--in-shards output of make_shards",
         in_public_feats="DIR|--in-feats the public pool",
         in_public_model="[DIR] whose texts say how much to pay; whose sure tokens are not voted on",
-        out_dir="DIR the labels",
+        out_dir="[DIR] the labels",
+        out_plan="[FILE] in place of teachers and labels: the answers, their noise, what wins",
         out_privacy="[FILE] privacy.json, where there is noise",
         ledger="[FILE] of the private data, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
@@ -39,6 +43,7 @@ def main() -> None:
     from privasr_k2.am.checkpoints import load_recognizer
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.errors import ConfigError
+    from privasr_k2.fileio import write_json
     from privasr_k2.pate.loading import open_ensemble
     from privasr_k2.pate.nbest_hypotheses import check_public
     from privasr_k2.pate.shards import read_shards
@@ -46,6 +51,7 @@ def main() -> None:
         TOKEN,
         TokenVotesConfig,
         chosen,
+        planned,
         public_queries,
         release_tokens,
         settle_tokens,
@@ -54,9 +60,14 @@ def main() -> None:
     from privasr_k2.training.distributed import choose_device
 
     config = cli.load(TokenVotesConfig, args)
-    check_flags(config, args.out_privacy, args.ledger)
-    if args.in_public_model is None and (config.public_threshold < 1 or config.margin):
-        expected = "--in-public-model with public_threshold below 1 or a margin"
+    plans = args.out_plan is not None
+    if {args.in_private_teachers is None, args.out_dir is None} != {plans}:
+        expected = "--in-private-teachers and --out-dir, or --out-plan alone"
+        raise ConfigError("the command line", expected, "something else", "see --help")
+    if not plans:
+        check_flags(config, args.out_privacy, args.ledger)
+    if (plans or config.public_threshold < 1 or config.margin) and args.in_public_model is None:
+        expected = "--in-public-model with public_threshold below 1, a margin or --out-plan"
         way_out = "give it, or --set public_threshold=1 margin=0"
         raise ConfigError("the command line", expected, "none", way_out)
     torch.set_num_threads(args.num_jobs)
@@ -70,6 +81,10 @@ def main() -> None:
         if config.margin:
             expected = public_queries(public, cuts, config, device)
     setting = settle_tokens(cuts, shards, config, expected)
+    if plans:
+        write_json(args.out_plan, planned(setting, config, shards, expected, public.num_tokens))
+        print_plan(setting, f"tokens of {len(cuts):,} utterances")
+        return
     ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=True)
     if config.public_threshold == 1:
         public = None  # every token is asked about, and all are voted on

@@ -11,9 +11,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from annotated_types import MinLen
 
 from privasr_k2.am.sequence import Recognizer
 from privasr_k2.constraints import Checked, Natural, NotNegative, Positive, PositiveShare
@@ -24,6 +25,7 @@ from privasr_k2.pate.aggregate import AggregateConfig
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.mechanisms import UNPUBLISHED, Setting, make_setting
 from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_winners
+from privasr_k2.pate.plan import winning_chance
 from privasr_k2.pate.releases import about, joined, read_answers, write_answers, write_labels
 from privasr_k2.pate.shards import Shards
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
@@ -49,6 +51,7 @@ class TokenPoolConfig(Checked):
     margin: NotNegative
     public_threshold: PositiveShare
     top_k: Natural
+    agreement: Annotated[list[PositiveShare], MinLen(1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,6 +140,41 @@ def settle_tokens(
         most = min(most, max(1, math.ceil(config.margin * expected)))
     pool = dict(teachers=shards.teachers, available=most, utterances=len(cuts))
     return make_setting(config, largest_weight=1.0, change=shards.change, **pool)
+
+
+def planned(
+    setting: Setting, config: TokenVotesConfig, shards: Shards, expected: int | None, tokens: int
+) -> dict[str, object]:
+    """What a release will ask and answer, as plain values, before a teacher is trained.
+
+    Args:
+        expected: of :func:`public_queries`.
+        tokens: of the models, the end included.
+
+    Returns:
+        ``majority_wins``: for each share of the teachers that agree, how often an answer is theirs
+        where the others agree on another token; null where there is no formula.
+    """
+    cost, chances = setting.epsilon, {}
+    for share in config.agreement:
+        first = round(share * shards.teachers)
+        classes = config.top_k or tokens
+        counts = [first, shards.teachers - first, *[0] * (classes - 2)]
+        known = setting.noise > 0 and mechanism(setting.mechanism).is_planned
+        chances[f"{share:g}"] = (
+            winning_chance(counts, setting.mechanism, setting.noise) if known else None
+        )
+    return {
+        "mechanism": setting.mechanism,
+        "teachers": shards.teachers,
+        "sensitivity": setting.change.l2,
+        "expected": expected,
+        "votes": setting.max_answers,
+        "noise": setting.noise,
+        "majority_wins": chances,
+        "epsilon": None if cost is None else cost.value,
+        "delta": None if cost is None else cost.delta,
+    }
 
 
 def release_tokens(

@@ -249,6 +249,17 @@ def test_posteriors_and_tokens(folder: Path) -> None:
     vote_tokens(folder, "sure", "public_threshold=0.4", "top_k=3", public="public")
     assert read_json(folder / "sure" / "labels.json")["votes_answered"] < about["votes_answered"]
     assert len(Ledger(folder / "ledger.json").entries()) == 3
+    planned = [
+        f"--in-shards {folder}/shards --in-feats {folder}/feats --in-public-model {folder}/public"
+        f" --out-plan {folder}/plan.json --config {section('pate')} {section('vote_tokens')}"
+        " --set epsilon=8 utterances=3"
+    ]
+    call("vote_tokens", *planned)  # reads no teacher, spends nothing
+    plan = read_json(folder / "plan.json")
+    assert plan["votes"] > 0 and plan["noise"] > 0 and plan["epsilon"] <= 8
+    assert len(Ledger(folder / "ledger.json").entries()) == 3
+    with refused("--out-plan alone"):
+        call("vote_tokens", *planned, f"--out-dir {folder}/both")
 
 
 def test_the_plan_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

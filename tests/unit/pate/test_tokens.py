@@ -17,10 +17,12 @@ from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.pate import tokens
 from privasr_k2.pate.ensembles import TeacherEnsemble
+from privasr_k2.pate.plan import winning_chance
 from privasr_k2.pate.releases import spending_of
 from privasr_k2.pate.tokens import (
     TokenVotesConfig,
     chosen,
+    planned,
     public_queries,
     release_tokens,
     settle_tokens,
@@ -43,7 +45,7 @@ def ensemble() -> TeacherEnsemble:
 
 def config(**changes: object) -> TokenVotesConfig:
     values = dict(role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0, margin=0.0)
-    values |= dict(public_threshold=1.0, top_k=0)
+    values |= dict(public_threshold=1.0, top_k=0, agreement=[0.7, 1.0])
     return mechanism(TokenVotesConfig, **{**values, **changes})
 
 
@@ -200,6 +202,22 @@ def test_killed_and_continued_it_keeps_what_was_drawn(ensemble, feats, tmp_path,
     second.unlink()
     with pytest.raises(PrivacyError, match="force"):
         run(tmp_path, ensemble, feats, conf)
+
+
+def test_the_plan_is_that_of_the_release(feats):
+    conf = config(noise=0.0, epsilon=8.0, margin=2.0)
+    setting = settle_tokens(load_cuts(feats, "pool"), SHARDS, conf, expected=10)
+    plan = planned(setting, conf, SHARDS, expected=10, tokens=len(TOKENS))
+    assert plan["votes"] == setting.max_answers == 20 and plan["noise"] == setting.noise
+    assert plan["epsilon"] == setting.epsilon.value <= 8.0 and plan["expected"] == 10
+    # Two of three teachers against one, and all of them.
+    others = [0] * (len(TOKENS) - 2)
+    wins = [winning_chance([n, 3 - n, *others], conf.mechanism, setting.noise) for n in (2, 3)]
+    assert plan["majority_wins"] == {"0.7": wins[0], "1": wins[1]} and wins[0] < wins[1]
+    open_conf = config(epsilon=math.inf, noise=0.0)
+    free = settle_tokens(load_cuts(feats, "pool"), SHARDS, open_conf)
+    told = planned(free, open_conf, SHARDS, expected=None, tokens=len(TOKENS))
+    assert told["epsilon"] is None and set(told["majority_wins"].values()) == {None}
 
 
 def test_some_of_the_pool_are_chosen(feats):
