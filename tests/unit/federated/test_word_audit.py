@@ -12,7 +12,8 @@ from tests.support.word_votes import mechanism
 @pytest.mark.parametrize("settings", [{"epsilon": 2.0}, {"epsilon": 1.0, "max_bigrams": 2}])
 def test_the_attack_is_beneath_the_claim_and_tells_a_tenth_of_the_noise(settings) -> None:
     made = mechanism(delta=1e-3, **settings)
-    found = audit_votes(made, WordAuditConfig(trials=2000, confidence=0.999))
-    assert 0 < found.sound.epsilon_lower < found.claimed
+    # A bound above a true claim is a chance of 1 in 100,000; how far below it is, is chance.
+    found = audit_votes(made, WordAuditConfig(trials=2000, confidence=0.99999))
+    assert found.sound.epsilon_lower <= found.claimed
     assert found.broken.epsilon_lower > found.claimed
     assert found.verdict is Verdict.STANDS_UNDER
