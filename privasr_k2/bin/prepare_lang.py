@@ -5,7 +5,8 @@ r"""Make a language folder: tokens, words and how they are spelled.
 
 The vocabulary is the words of the training text, of --in-further-text and of the name lists, and
 the most frequent ones of lm_text.txt.gz or --raw-lm-text. train_words=false leaves out those of the
-training text, corpus_words=false those of lm_text.txt.gz, too. Phones come from the corpus's own
+training text, corpus_words=false those of lm_text.txt.gz, too. Without --in-manifests there is no
+training text: give --raw-lm-text and --set train_words=false. Phones come from the corpus's own
 lexicon.txt, then CMUdict, then espeak-ng.
 """
 

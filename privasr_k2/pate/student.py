@@ -195,9 +195,10 @@ def _train(
         config, use, spec, given.lang.tokens, data.targets, content, model
     )
     # A small pool has few steps in an epoch.
-    least = math.ceil(config.student.least_steps / source.num_batches())
+    steps = source.num_batches()
+    least = math.ceil(config.student.least_steps / steps)
     longer = dataclasses.replace(config, epochs=max(config.epochs, least))
-    log.info("%s: %d epochs of %d steps or so", use, longer.epochs, source.num_batches())
+    log.info("%s: %d epochs of about %d steps", use, longer.epochs, steps)
     epochs = train(losses, task, source, dev, training, longer, process, fingerprint)
     if not process.leads:
         return _Trained(use, data.counts, {}, {})
