@@ -129,6 +129,25 @@ def test_an_audit_stays_below_the_claim_and_exceeds_it_with_less_noise():
     assert 0 < sound < claimed < broken
 
 
+def expected_ends(count: int, counts: int, made: SparseVector) -> float:
+    """Of so many equal counts: the mean of runs that end, exactly, however many may end.
+
+    An end at k is the first one, or the first after one at i < k: u_k = p_k + sum u_i p_(k - i).
+    """
+    first = ends((count,) * counts, made)[:-1]
+    at = np.zeros(counts)
+    for k in range(counts):
+        at[k] = first[k] + at[:k] @ first[:k][::-1]
+    return float(at.sum())
+
+
+def test_the_mean_of_ends_is_that_of_draws():
+    made = SparseVector(threshold=2, threshold_scale=1.0, count_scale=1.5, most=40)
+    found = [int((made.passed([4] * 40) == ENDED).sum()) for _ in range(400)]
+    error = np.std(found) / math.sqrt(len(found))
+    assert abs(np.mean(found) - expected_ends(4, 40, made)) < 5 * error
+
+
 def test_noise_alone_ends_many_runs():
     """The figures of the module: 250 teachers, epsilon 8, delta 1e-5, 1,000 runs."""
     target = dict(epsilon=8.0, delta=1e-5, relation=Relation.ADD_OR_REMOVE_ONE)
@@ -139,8 +158,7 @@ def test_noise_alone_ends_many_runs():
 
     scale = noise_for(lambda value: made(value).event(one_way=True), **target)
     assert scale == pytest.approx(28.7, rel=0.01)
-    ended = [int((made(scale).passed([187] * 30_000) == ENDED).sum()) for _ in range(4)]
-    assert np.mean(ended) == pytest.approx(550, rel=0.25)
+    assert expected_ends(187, 30_000, made(scale)) == pytest.approx(534, abs=1)
     answer, run = (events.bounded_range(1 / scale), made(scale).event(one_way=True).event)
     ratio = renyi.rdp(run, np.array([2.0])) / renyi.rdp(answer, np.array([2.0]))
     assert ratio == pytest.approx(9.0, rel=0.01)
