@@ -9,6 +9,7 @@ from local.stages.e2e import PublicOptions, prepare_sides
 from local.stages.voted_words import (
     Lms,
     PublicModel,
+    Students,
     WhisperLists,
     candidates,
     grammar_lists,
@@ -34,11 +35,18 @@ class Options(PhoneOptions, PublicOptions):
                                    " LMs; by the weight that dev prefers")
     whisper: Path | None = path_option(
         "folder of a Whisper model for CTranslate2: its lists are rescored, no model is trained")
+    students: bool = option(False, "students of the pool's words, as each graph finds them")
+    private_epochs: Count | None = from_conf("am_finetune.epochs",
+                                             "--students: epochs on all private speech")
+    student_epochs: Count | None = from_conf("am_finetune.epochs",
+                                             "--students: epochs, or more in a small pool")
     mix: bool = option(True, "LMs are mixed with that of public text by dev; false: votes alone")
 
 
 def stages(r: Recipe, o: Options) -> None:
     """The recognizer is public and the same for all; its words and LM differ."""
+    if o.students and o.whisper is not None:
+        r.refuse("--students", "an acoustic model to train", "--whisper", "remove one")
     if o.whisper is None:
         s, name = prepare_sides(r, o), f"{upon(r)}{r.data.token_type}"  # 0-3
     else:
@@ -58,9 +66,11 @@ def stages(r: Recipe, o: Options) -> None:
     for epsilon in o.epsilons:
         voted = r.system(f"eps_{epsilon:g}", label=f"released words, epsilon {epsilon:g}",
                          method="votes", public=public, not_private=not_private,
-                         compare_with=[public], headline=True, epsilon=epsilon,
+                         compare_with=[public], headline=True, epsilon=epsilon, learner="public",
                          protects=f"each speaker of {r.people}/train")
         systems.append((voted, lms.lang, lms.of_votes(voted, epsilon, public_lm)))  # 7
-    for system, lang, lm in systems:
-        recognizer.recognize(system, lang, lm)                          # 8
-    r.report(9, manifests=s.data.manifests, phones=o.per)
+    firsts = [(system, recognizer.recognize(system, lang, lm))          # 8
+              for system, lang, lm in systems]
+    if o.students:
+        Students(r, o, s).train(*firsts)                                # 9-10
+    r.report(11, manifests=s.data.manifests, phones=o.per)

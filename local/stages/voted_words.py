@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from local.stages.data import prepare_data, prepare_lang, upon
+from local.stages.data import am_layers, part_values, prepare_data, prepare_lang, upon
 from local.stages.e2e import Sides, public_lm, train_public
 from local.stages.first_pass import FirstPass, decode, score, tune_weights
 from local.stages.second_pass import grid_of, nbest_lists, rescore, score_roles
@@ -12,6 +12,10 @@ from privasr_k2.recipe.declare import Declared, Recipe
 
 #: Those of conf/grammars.txt, by the names of their lists.
 GRAMMARS = ("letters", "number", "date")
+
+
+#: A system, and the graph and weights that it recognizes with.
+Recognized = tuple[Declared, FirstPass]
 
 
 @dataclass
@@ -163,17 +167,84 @@ class PublicModel:
         """What it recognizes without an LM of ours: nothing."""
         return []
 
-    def recognize(self, system: Declared, lang: str, lm: str) -> None:
-        """Stage 8: the graph of an LM; its weights, chosen on dev; what it finds in test."""
-        r, name, data = self.r, system.name, replace(self.sides.data, lang=lang)
-        graph = r.stage(8, f"decoding graph, {name}", "compile_graph", config="graph",
-                        in_lang=lang, in_lm=lm, out_dir=f"{system.folder}/graph")
-        first = FirstPass(data, self.am, lm, graph, system.folder)
-        decode(r, 8, f"decode dev, {name}", first, "dev", f"{first.exp}/decode_dev", tuned=False)
-        system.add("weights", tune_weights(r, 8, f"weights of {name}, chosen on dev", first))
-        decode(r, 8, f"decode test, {name}", first, "test", f"{first.exp}/decode_test", tuned=True)
-        score(r, 8, f"score {name}", hyps=f"{first.exp}/decode_test", weights=first.weights,
-              first=first, out=system.path("score_test"))
+    def recognize(self, system: Declared, lang: str, lm: str) -> FirstPass:
+        """Stage 8: the graph of an LM, and what it finds."""
+        graph = self.r.stage(8, f"decoding graph, {system.name}", "compile_graph", config="graph",
+                             in_lang=lang, in_lm=lm, out_dir=f"{system.folder}/graph")
+        first = FirstPass(replace(self.sides.data, lang=lang), self.am, lm, graph, system.folder)
+        recognize(self.r, 8, system, first)
+        return first
+
+
+def recognize(r: Recipe, number: int, system: Declared, first: FirstPass) -> None:
+    """Weights of a model and a graph, chosen on dev; what these find in test."""
+    name, exp = system.name, first.exp
+    decode(r, number, f"decode dev, {name}", first, "dev", f"{exp}/decode_dev", tuned=False)
+    system.add("weights", tune_weights(r, number, f"weights of {name}, chosen on dev", first))
+    decode(r, number, f"decode test, {name}", first, "test", f"{exp}/decode_test", tuned=True)
+    score(r, number, f"score {name}", hyps=f"{exp}/decode_test", weights=first.weights,
+          first=first, out=system.path("score_test"))
+
+
+@dataclass
+class Students:
+    """Acoustic models that learn the pool's words as a graph finds them.
+
+    A student of a voted graph reads released and public data alone, so its guarantee is that of
+    the votes. The student of the public graph is the control: it learns without private data.
+    """
+
+    r: Recipe
+    o: Any
+    sides: Sides
+
+    def train(self, all_text: Recognized, public: Recognized, *voted: Recognized) -> None:
+        """Stages 9 and 10, for the recognizers of stage 8."""
+        r = self.r
+        control = self.declare(public[0], compare_with=[public[0]])
+        ceiling = r.system("all_speech", label="all private speech and words",
+                           method="not_private", compare_with=[public[0], control])
+        self.of_all_speech(ceiling, all_text[1])
+        self.of_words(control, public[1])
+        for teacher, first in voted:
+            student = self.declare(teacher, compare_with=[control, teacher], public=control,
+                                   not_private=ceiling, headline=True,
+                                   protects=teacher.values["protects"])
+            student.add("privacy", teacher.artifacts["privacy"])
+            self.of_words(student, first)
+        r.sort_stages()
+
+    def declare(self, teacher: Declared, **values: Any) -> Declared:
+        """The system of a teacher's student."""
+        values |= {**teacher.values["facts"], "learner": "student"}
+        return self.r.system(f"{teacher.name}_student", label=f"{teacher.values['label']}, student",
+                             method=teacher.values["method"], **values)
+
+    def of_all_speech(self, system: Declared, teacher: FirstPass) -> None:
+        """Stages 9 and 10: a model of all private speech and texts. Nothing protects it."""
+        r = self.r
+        am = r.stage(9, "acoustic model of all private speech", "train_am", train=True,
+                     config=(*am_layers(r, "ctc"), "am_finetune"), in_feats=self.sides.private,
+                     in_lang=teacher.data.lang, in_init=teacher.am,
+                     out_dir=f"{system.folder}/am",
+                     set={"epochs": self.o.private_epochs, **part_values(r)})
+        recognize(r, 10, system, replace(teacher, am=am, exp=system.folder))
+
+    def of_words(self, student: Declared, teacher: FirstPass) -> None:
+        """Stages 9 and 10: lists of the pool by the teacher's graph, and what they teach."""
+        r, s, exp = self.r, self.sides, student.folder
+        nbest = f"{exp}/nbest_pool"
+        r.stage(9, f"N-best lists of the pool, {student.name}", "decode", jobs=r.run.nj,
+                device=True, config=("decode", "nbest", "nbest_pool"), in_model=teacher.am,
+                in_graph=teacher.graph, in_weights=teacher.weights, in_feats=s.pool,
+                out_nbest=f"{nbest}/JOB.jsonl", set={"role": "pool"})
+        am = r.stage(9, f"student, {student.name}", "train_student", train=True,
+                     config=(*am_layers(r, "ctc"), "am_finetune", "student", "word_student"),
+                     in_public_pool=s.pool, in_public_feats=s.public,
+                     in_public_lang=teacher.data.lang, in_public_init=teacher.am,
+                     in_public_nbest=nbest, out_dir=f"{exp}/am",
+                     set={"epochs": self.o.student_epochs, **part_values(r)})
+        recognize(r, 10, student, replace(teacher, am=am, exp=exp))
 
 
 @dataclass
@@ -199,7 +270,7 @@ class WhisperLists:
         """The system of the decoder's own choice."""
         return [self.own]
 
-    def recognize(self, system: Declared, lang: str, lm: str) -> None:
+    def recognize(self, system: Declared, lang: str, lm: str) -> FirstPass:
         """Stage 8: the words' scores by an LM; weights, chosen on dev; what they choose in test."""
         r, first, name = self.r, self.first, system.name
         nbest = f"{first.exp}/nbest_ROLE"
@@ -208,3 +279,4 @@ class WhisperLists:
         rescore(r, 8, system, nbest, [scores], first.data.manifests, grid=grid_of(first))
         score(r, 8, f"score {name}", hyps=f"{system.folder}/decode_test", first=first, lang=lang,
               out=system.path("score_test"))
+        return first

@@ -22,7 +22,7 @@ EXP = Path("exp/wordvotes_char_grammars")
 
 @pytest.mark.timeout(900)
 def test_from_votes_to_error_rates(tmp_path: Path) -> None:
-    more = f"{TINY} --grammars true"
+    more = f"{TINY} --grammars true --students true"
     recipe(more, "--work-dir", tmp_path)
     exp = tmp_path / EXP
     released = read_released(exp / "eps_500/votes")
@@ -42,16 +42,26 @@ def test_from_votes_to_error_rates(tmp_path: Path) -> None:
     assert made.is_covered and len(made.spent) == 1, list(made.lines())
     assert not lineage(exp / "nonprivate/graph", tmp_path).is_covered
     assert lineage(exp / "public/graph", tmp_path).is_covered
+    taught = lineage(exp / "eps_500_student/am", tmp_path)
+    assert taught.is_covered and taught.spent == made.spent
+    assert not lineage(exp / "public_student/am", tmp_path).spent
+    assert not lineage(exp / "all_speech/am", tmp_path).is_covered
+    learned = read_json(exp / "eps_500_student/am/student.json")
+    assert learned["candidates"]["self_training"]["utterances"]["unanswered_used"] > 0
 
     rows = [row for row in read_jsonl(exp / "results.jsonl") if row["part"] == "test"]
     labels = {row["label"] for row in rows if row["metric"] == "wer"}
-    assert labels == {"public words", "all private words", "released words, epsilon 500"}
-    [epsilon] = {
-        row["value"]
-        for row in read_jsonl(exp / "results.jsonl")
-        if row["metric"] == "epsilon" and row["system"] == "eps_500" and not row["item"]
-    }
-    assert 490 < epsilon <= 500
+    taught_by = {"public words", "released words, epsilon 500"}
+    students = {f"{label}, student" for label in taught_by}
+    private = {"all private words", "all private speech and words"}
+    assert labels == taught_by | students | private
+    for system in ("eps_500", "eps_500_student"):
+        [epsilon] = {
+            row["value"]
+            for row in read_jsonl(exp / "results.jsonl")
+            if row["metric"] == "epsilon" and row["system"] == system and not row["item"]
+        }
+        assert 490 < epsilon <= 500
     table = (exp / "RESULTS.md").read_text()
     assert "released for each speaker" in table and "Audits" in table
     assert_up_to_date(more, "--work-dir", tmp_path)
