@@ -40,6 +40,8 @@ class SplitConfig(Checked):
         pool_speakers: speakers of the pool.
         public_share: share of the speakers, where no other speech is public.
         pool_share: the same for the pool.
+        pool_of_public: share of the speakers of another, public corpus who are the pool, so that
+            train has none; 0: they all are public with their texts.
         seed: of the draw.
     """
 
@@ -47,6 +49,7 @@ class SplitConfig(Checked):
     pool_speakers: list[str]
     public_share: ShareBelowOne
     pool_share: ShareBelowOne
+    pool_of_public: ShareBelowOne
     seed: int
 
     def __post_init__(self) -> None:
@@ -69,7 +72,7 @@ def split_speakers(
         DataError: a named speaker whom train lacks or who is named twice, or a side without
             speakers.
 
-    >>> config = SplitConfig(["a"], [], public_share=0.5, pool_share=0.25, seed=1)
+    >>> config = SplitConfig(["a"], [], public_share=0.5, pool_share=0.25, pool_of_public=0.0, seed=1)
     >>> split = split_speakers("abcdefgh", config, public=False, pool=False)
     >>> {side: len(names) for side, names in split.items()}
     {'private': 5, 'public': 1, 'pool': 2}
@@ -131,6 +134,12 @@ def split_speech(
     if public_feats is not None:
         _check_form(feats, public_feats)
         other += load_cuts(public_feats, "train")
+    if config.pool_of_public:
+        if not other or own_pool or config.pool_speakers:
+            expected = "another corpus that is public, and no other pool"
+            found = "no such corpus" if not other else "another pool"
+            raise DataError("pool_of_public", expected, found, "set it to 0, or remove the pool")
+        own_pool, other = _drawn_pool(other, config)
     given = dict(public=bool(other), pool=bool(own_pool))
     names, utterances = _roster(train, load_cuts(manifests or feats, "train"), roster)
     sides = split_speakers(names, config, **given)
@@ -164,6 +173,24 @@ def split_speech(
         about = {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **summary}
         write_json(temporary / FILE, about)
     return {side: of_side["speakers"] for side, of_side in summary.items()}
+
+
+def _drawn_pool(other: Iterable[Cut], config: SplitConfig) -> tuple[list[Cut], list[Cut]]:
+    """The cuts of drawn speakers of a public corpus, and those of its other speakers."""
+    of_speaker: dict[str, list[Cut]] = {}
+    for cut in other:
+        of_speaker.setdefault(_speaker(cut), []).append(cut)
+    names = sorted(of_speaker)
+    taken = math.ceil(config.pool_of_public * len(names))
+    if taken == len(names):
+        expected, found = "two speakers of the public corpus or more", f"{len(names)}"
+        raise DataError("pool_of_public", expected, found, "give more public speech")
+    order = stream(config.seed, "pool of public").permutation(len(names))
+    drawn = {names[place] for place in order[:taken]}
+    sides: tuple[list[Cut], list[Cut]] = ([], [])
+    for name, of_one in of_speaker.items():
+        sides[name not in drawn].extend(of_one)
+    return sides
 
 
 def _speaker(cut: Cut) -> str:

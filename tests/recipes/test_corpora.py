@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from privasr_k2.fileio import read_json
 from tests.support import trees
 from tests.support.recipe_tools import recipe
 
@@ -19,15 +20,27 @@ def reaches_a_graph(work: Path, command: str) -> None:
 
 
 def test_timit(tmp_path: Path) -> None:
-    phones = ("0 4000 h#", "4000 5000 sh", "5000 6000 ix", "6000 7000 dcl")
-    for part, speaker in (("TRAIN", "FCJF0"), ("TEST", "FAKS0"), ("TEST", "MDAB0")):
-        for sentence in ("SX127", "SI648"):
-            stem = tmp_path / "TIMIT" / part / "DR1" / speaker / sentence
-            trees.noise(stem.with_suffix(".WAV"), 1.0, file_format="NIST")
-            trees.lines(stem.with_suffix(".PHN"), *phones)
-    reaches_a_graph(tmp_path / "work", f"timit ctc --corpus-dir {tmp_path / 'TIMIT'}")
+    corpus = trees.timit(tmp_path / "TIMIT")
+    reaches_a_graph(tmp_path / "work", f"timit ctc --corpus-dir {corpus}")
     words = (tmp_path / "work/data/lang_phone/words.txt").read_text().split()
     assert {"sil", "sh", "ix", "vcl"} <= set(words)
+
+
+def test_all_of_timit_is_private_and_the_pool_is_of_librispeech(tmp_path: Path) -> None:
+    """Condition 2 of yang2022, up to the plan of queries."""
+    names = [f"F{letter}JF0" for letter in "BCDEGHKLMN"]
+    corpus = trees.timit(tmp_path / "TIMIT", names)
+    public = trees.librispeech(tmp_path / "LibriSpeech", speakers=8)
+    command = f"timit pate --corpus-dir {corpus} --public-dir {public} --preset tiny"
+    work = tmp_path / "work"
+    recipe(f"{command} --stop-stage 3", "--work-dir", work)
+    sides = read_json(work / "data/sides_fbank/sides.json")
+    assert sides["private"]["speakers"] == sorted(map(str.lower, names))
+    assert {side: len(sides[side]["speakers"]) for side in ("public", "pool")} == {
+        "public": 5, "pool": 2,
+    }  # fmt: skip
+    dealt = read_json(work / "exp/shards_speaker/10/shards.json")
+    assert (dealt["teachers"], dealt["units_in_a_shard"]) == (10, 1)
 
 
 @pytest.mark.shared_data

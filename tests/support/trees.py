@@ -46,6 +46,22 @@ def librispeech(
     return root
 
 
+_PHONES = ("0 4000 h#", "4000 5000 sh", "5000 6000 ix", "6000 7000 dcl")
+
+
+def timit(root: Path, train: Iterable[str] = ("FCJF0",)) -> Path:
+    """Two utterances a speaker, with phones and words; one speaker of dev and one of core test."""
+    people = [("TRAIN", name) for name in train] + [("TEST", "FAKS0"), ("TEST", "MDAB0")]
+    for part, speaker in people:
+        for sentence in ("SX127", "SI648"):
+            stem = root / part / "DR1" / speaker / sentence
+            noise(stem.with_suffix(".WAV"), 1.0, file_format="NIST")
+            lines(stem.with_suffix(".PHN"), *_PHONES)
+            lines(stem.with_suffix(".WRD"), "4000 6000 she", "6000 7000 had")
+            lines(stem.with_suffix(".TXT"), "0 16000 She had.")
+    return root
+
+
 def kaldi(root: Path, role: str, speakers: Iterable[str]) -> Path:
     """A Kaldi data directory with WAV files beside it."""
     folder, ids = root / role, sorted(f"{speaker}-{n}" for speaker in speakers for n in "01")

@@ -19,7 +19,9 @@ from tests.support.sides import feats as feats  # a fixture
 
 pytest.importorskip("lhotse")
 NONE = Context((), 1, 0.95, 1, ())
-DRAWN = SplitConfig([], [], public_share=0.25, pool_share=0.25, seed=1)
+DRAWN = SplitConfig(
+    [], [], public_share=0.25, pool_share=0.25, pool_of_public=0.0, seed=1
+)
 
 
 def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path: Path) -> None:
@@ -111,6 +113,33 @@ def test_the_pool_has_no_texts_and_the_others_keep_theirs(feats: Path, tmp_path:
     for side in ("private", "public"):
         for cut in load_cuts(tmp_path / "work/exp/sides" / side, "train"):
             assert before[cut.id] == (cut.supervisions[0].text, load_features(cut).shape)
+
+
+def test_the_pool_may_be_of_the_public_corpus_and_all_of_train_private(
+    feats: Path, tmp_path: Path
+) -> None:
+    other = corpus(tmp_path, "other", [f"o{number}" for number in range(6)])
+    config = replace(DRAWN, pool_of_public=0.3)
+    made = split_speech(feats, tmp_path / "sides", config, public_feats=other)
+    assert made["private"] == sorted(speakers(feats, "train"))
+    assert [len(made[side]) for side in ("public", "pool")] == [4, 2]
+    assert sorted([*made["public"], *made["pool"]]) == [f"o{number}" for number in range(6)]
+    pool = load_cuts(tmp_path / "sides/pool", "pool")
+    assert {cut.supervisions[0].text for cut in pool} == {""}
+    again = replace(config, seed=2)
+    assert split_speech(feats, tmp_path / "again", again, public_feats=other) != made
+
+
+@pytest.mark.parametrize("problem", ["no such corpus", "another pool", "two speakers"])
+def test_a_pool_of_the_public_corpus_needs_one(problem: str, feats: Path, tmp_path: Path) -> None:
+    config = replace(DRAWN, pool_of_public=0.5)
+    if problem == "another pool":
+        config = replace(config, pool_speakers=["s1"])
+    names = ["o1"] if problem == "two speakers" else ["o1", "o2"]
+    public = None if problem == "no such corpus" else corpus(tmp_path, "other", names)
+    with pytest.raises(DataError, match=problem):
+        split_speech(feats, tmp_path / "sides", config, public_feats=public)
+    assert not (tmp_path / "sides").exists()
 
 
 def test_copies_at_other_speeds_are_no_questions(feats: Path, tmp_path: Path) -> None:
