@@ -3,8 +3,9 @@
 Accepted is a folder with ``train/``, ``test/`` and perhaps ``dev/``, ``adapt/``, ``pool/``, each a
 Kaldi data directory; or one such directory, split by speakers into train, dev and test; or lhotse's
 ``cuts_<role>.jsonl.gz`` (or ``recordings_`` and ``supervisions_<role>.jsonl.gz``). A missing dev is
-split from train. ``lexicon.txt`` in the folder is used. Options: ``allow_pipes=true`` (run commands
-of ``wav.scp``), ``dev_fraction=0.09 test_fraction=0.1 split_seed=0``, ``sampling_rate=16000``.
+split from train, and so is ``adapt`` with ``adapt_fraction`` above 0, for recipes that need it.
+``lexicon.txt`` in the folder is used. Options: ``allow_pipes=true`` (run commands of ``wav.scp``),
+``dev_fraction=0.09 test_fraction=0.1 adapt_fraction=0 split_seed=0``, ``sampling_rate=16000``.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ _SAFE_STORAGE = (*_LHOTSE_STORAGE, "kaldiio")
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of the roles that the folder holds, or that are split from it."""
-    given.refuse_unknown("dev_fraction", "test_fraction", "split_seed", "sampling_rate")
+    fractions = ("dev_fraction", "test_fraction", "adapt_fraction")
+    given.refuse_unknown(*fractions, "split_seed", "sampling_rate")
     folder = given.folder().absolute()
     seed = int(given.number("split_seed", 0))
     dev_fraction = given.number("dev_fraction", 0.09)
     test_fraction = given.number("test_fraction", 0.1)
+    adapt_fraction = given.number("adapt_fraction", 0.0)
     cuts = _lhotse_cuts(folder) or _kaldi_cuts(folder, given)
     if "train" not in cuts:
         found = f"only those of {' '.join(cuts)}"
@@ -45,6 +48,8 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
         cuts["train"], cuts["test"] = _split(cuts["train"], "test", test_fraction, seed)
     if "dev" not in cuts:
         cuts["train"], cuts["dev"] = _split(cuts["train"], "dev", dev_fraction, seed)
+    if "adapt" not in cuts and adapt_fraction:
+        cuts["train"], cuts["adapt"] = _split(cuts["train"], "adapt", adapt_fraction, seed)
     return cuts
 
 

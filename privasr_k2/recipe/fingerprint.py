@@ -12,6 +12,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,9 +206,23 @@ def _yaml_digest(address: str, digest: str) -> str:
 def _existing(cache: HashCache, path: str) -> str:
     digest = cache.plain(path)
     if digest is None:
+        roles = _roles_beside(os.path.join(cache.work_dir, path))
+        if roles:
+            expected, found = "cuts of a role that the corpus has", f"those of {' '.join(roles)}"
+            way_out = "give the corpus this role: docs/new_corpus.md says how"
+            raise DataError(path, expected, found, way_out)
         way_out = "run the stage that writes it, or correct the path"
         raise DataError(path, "a file or a folder", "nothing", way_out)
     return digest
+
+
+def _roles_beside(path: str) -> list[str]:
+    """The roles of a folder of manifests where one is missing; else none."""
+    folder, name = os.path.split(path)
+    if not re.fullmatch(r"cuts_\w+\.jsonl\.gz", name) or not os.path.isdir(folder):
+        return []
+    found = (re.fullmatch(r"cuts_(\w+)\.jsonl\.gz", entry) for entry in sorted(os.listdir(folder)))
+    return [match[1] for match in found if match]
 
 
 def _remembered(file: Path, seal: Seal) -> tuple[dict[str, list[Any]], bool]:

@@ -56,6 +56,15 @@ def test_a_missing_test_part_is_cut_only_where_that_is_asked_for(raw: Path) -> N
     assert parts == {role: {role} for role in ("train", "test", "dev")}
 
 
+def test_speakers_to_adapt_to_are_cut_from_train_where_that_is_asked_for(raw: Path) -> None:
+    asked = read(given(raw / "train", adapt_fraction="0.3"))
+    plain = read(given(raw / "train"))
+    assert set(asked) == {*plain, "adapt"}
+    check_cuts(asked, sampling_rate=16000)
+    for role in ("dev", "test"):
+        assert [cut.id for cut in asked[role]] == [cut.id for cut in plain[role]]
+
+
 def test_a_missing_file_is_one_problem(raw: Path) -> None:
     (raw / "train" / "utt2spk").unlink()
     with pytest.raises(DataError) as caught:

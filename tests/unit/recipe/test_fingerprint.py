@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from privasr_k2.errors import DataError
 from privasr_k2.recipe import fingerprint
 from privasr_k2.recipe.fingerprint import HashCache
 
@@ -135,3 +136,14 @@ def test_of_yaml_keys_and_values_count(tmp_path: Path, text: str, same: bool) ->
 def test_of_what_is_no_yaml_the_bytes_count(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"lr: [\xff")
     assert fingerprint._yaml_digest(str(tmp_path / "a"), "its hash") == "its hash"
+
+
+def test_a_role_that_the_corpus_lacks_is_told_from_a_path_that_is_wrong(tmp_path: Path) -> None:
+    for role in ("dev", "train"):
+        write(tmp_path / f"manifests/cuts_{role}.jsonl.gz", role)
+    cache = HashCache(tmp_path / "cache.json", tmp_path)
+    with pytest.raises(DataError, match="found those of dev train"):
+        fingerprint._existing(cache, "manifests/cuts_adapt.jsonl.gz")
+    for path in ("manifests/corpus.json", "elsewhere/cuts_adapt.jsonl.gz"):
+        with pytest.raises(DataError, match="found nothing"):
+            fingerprint._existing(cache, path)
