@@ -88,7 +88,7 @@ def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, *, tune: b
     for part in ("dev", "test"):
         nbest_lists(r, 9, f"N-best lists of {part}, for rescoring", first, part,
                     f"{exp}/five/nbest_{part}", num_paths=5,
-                    hyps=f"{first.exp}/decode_test" if part == "test" else "")
+                    hyps=first_hyps(first, exp) if part == "test" else "")
     if first.whisper is None:
         decode(r, 9, f"decode {role}", first, role, f"{exp}/no_nnlm/decode_adapt", tuned=True)
     model = r.stage(10, "confidence model, trained on dev", "train_confidence", config="confidence",
@@ -105,6 +105,11 @@ def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, *, tune: b
                             in_nbest=f"{exp}/lists/nbest_dev", set={"client": "speaker"})
     return _with_references(r, o, train, dev, {
         part: {"in_nbest": f"{exp}/five/nbest_{part}"} for part in ("dev", "test")})
+
+
+def first_hyps(first: FirstPass, exp: str) -> str:
+    """What the first pass found in test. Whisper's search is made anew for these lists."""
+    return f"{exp}/no_nnlm/decode_test" if first.whisper else f"{first.exp}/decode_test"
 
 
 def said_clients(r: Recipe, o: ClientOptions, manifests: str) -> Clients:

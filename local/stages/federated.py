@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from local.stages.clients import Clients, client_share
+from local.stages.clients import Clients, client_share, first_hyps
 from local.stages.data import Data
 from local.stages.first_pass import FirstPass, score
 from local.stages.second_pass import grid_of, rescore, score_roles
@@ -197,7 +197,7 @@ def rescore_and_score(a: Adaptation, number: int, first: FirstPass) -> None:
         rescore(r, number, system, nbest, [ngram, scores(name, a.model(name))],
                 first.data.manifests, grid=grid_of(first))
     score(r, number + 1, "score the first pass", first=first, weights=first.weights,
-          hyps=f"{first.exp}/decode_test", out=no_nnlm.path("score_test"))
+          hyps=first_hyps(first, r.exp), out=no_nnlm.path("score_test"))
     score(r, number + 1, f"score the first pass, {a.o.adapt_role}", first=first,
           weights=first.weights, hyps=f"{no_nnlm.folder}/decode_adapt", role=a.o.adapt_role,
           out=no_nnlm.path(f"{'protected_' if a.o.noises else ''}score_adapt", "score_adapt"))

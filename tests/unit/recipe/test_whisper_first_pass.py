@@ -37,6 +37,26 @@ def test_no_acoustic_model_is_trained(recipe: str, tmp_path: Path) -> None:
         assert all(any("#rescore_whisper" in path for path in paths) for paths in grids)
 
 
+@pytest.mark.parametrize("first_pass", ["whisper", "own"])
+def test_recipes_share_an_output_only_where_one_command_makes_it(
+    first_pass: str, tmp_path: Path
+) -> None:
+    """So that one recipe after another in the same folder finds what it would write."""
+    (tmp_path / "base").mkdir()
+    words = ["--whisper", str(tmp_path / "base")] if first_pass == "whisper" else []
+    writers: dict[str, tuple[str, tuple[str, ...]]] = {}
+    shared = 0
+    for recipe in ("rescore", "fmp", "fedlm"):
+        given = [*words, "--work-dir", str(tmp_path / "work")]
+        for stage in declare("mini", recipe, given, ROOT, tmp_path).stages:
+            for task in stage.tasks:
+                for output in task.outputs:
+                    known = writers.setdefault(output, (recipe, task.argv))
+                    assert known[1] == task.argv, (output, known[0], recipe)
+                    shared += known[0] != recipe
+    assert shared > 3
+
+
 def test_its_own_best_hypotheses_are_a_system(tmp_path: Path) -> None:
     systems = {s.name: s for s in declared(tmp_path, "rescore").systems}
     assert systems["first_pass"].label == "Whisper's own decoder"
