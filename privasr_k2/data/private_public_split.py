@@ -72,7 +72,8 @@ def split_speakers(
         DataError: a named speaker whom train lacks or who is named twice, or a side without
             speakers.
 
-    >>> config = SplitConfig(["a"], [], public_share=0.5, pool_share=0.25, pool_of_public=0.0, seed=1)
+    >>> shares = dict(public_share=0.5, pool_share=0.25, pool_of_public=0.0)
+    >>> config = SplitConfig(["a"], [], **shares, seed=1)
     >>> split = split_speakers("abcdefgh", config, public=False, pool=False)
     >>> {side: len(names) for side, names in split.items()}
     {'private': 5, 'public': 1, 'pool': 2}

@@ -20,15 +20,21 @@ from privasr_k2.constraints import Count
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, Utterance
+from privasr_k2.federated.cohorts import expected_size
 from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.processes import indices_from_leader
 from privasr_k2.federated.settings import FedLmConfig, spending
 from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Text
-from privasr_k2.privacy.accounting import account
+from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.audit import exposure, membership
-from privasr_k2.privacy.audit.canaries import CanaryConfig, audit_canaries
+from privasr_k2.privacy.audit.canaries import (
+    CanaryConfig,
+    Claim,
+    audit_canaries,
+    log_likelihood_ratio,
+)
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 from privasr_k2.training.canaries import CanaryGradients
@@ -177,20 +183,41 @@ def marks(
         federation = Federation(everyone, make_trainer(), replaced)
         scores = np.zeros(len(coordinates))
         noisy = _with_noise(config, share)
+        scale, score = config.denominator(len(everyone)), _score(noisy, len(everyone))
         for finished in rounds(federation, noisy, process, Drawn("cohorts", None), None):
             if finished.delta is not None:
-                scores += finished.delta.numpy()[coordinates]
+                scores += score(scale * finished.delta.double().numpy()[coordinates])
         return scores
 
-    claimed = spending(config, len(clients) + audit.marks, "device")
+    many = len(clients) + audit.marks
+    claim = Claim(
+        lambda factor: spending(_with_noise(config, factor), many, "device").event,
+        Relation(config.relation),
+        config.privacy.delta,
+    )
     return audit_canaries(
         run,
         size=size,
-        claimed_epsilon=account(claimed.event, claimed.relation, claimed.delta).value,
-        delta=claimed.delta,
+        claim=claim,
         seed=config.seed,
         config=audit,
         agree=partial(indices_from_leader, process),
+    )
+
+
+def _score(config: FedLmConfig, clients: int) -> Callable[[np.ndarray], np.ndarray]:
+    """What a round's sum adds to a mark's score.
+
+    Noise that is correlated over rounds is least in their plain sum.
+    """
+    if config.strategy_for(clients).name != "increments":
+        return lambda sums: sums
+    rate = min(1.0, expected_size(config.sampling_for(clients), clients) / clients)
+    return partial(
+        log_likelihood_ratio,
+        rate=rate,
+        noise=config.privacy.noise,
+        clip=config.privacy.clip or 1.0,
     )
 
 

@@ -11,7 +11,7 @@ privacy, ICML 2018.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from dp_accounting import dp_event as dp
@@ -105,15 +105,30 @@ def delta(event: Event, epsilon: float) -> float:
     >>> f"{delta(gaussian(2.0), 1.9931):.3g}"
     '1e-05'
     """
-    checks.number("epsilon", epsilon, at_least=0)
+    return float(deltas(event, [epsilon])[0])
+
+
+def deltas(event: Event, epsilons: Sequence[float]) -> np.ndarray:
+    """The smallest delta at each of some ascending epsilons, by one distribution: (E,).
+
+    >>> from privasr_k2.privacy.events import gaussian
+    >>> deltas(gaussian(2.0), [0.0, 1.0]).round(3)
+    array([0.197, 0.007])
+    """
+    for epsilon in epsilons:
+        checks.number("epsilon", epsilon, at_least=0)
     sigma = gaussian_alone(event)
     if sigma is not None:
-        # delta = Phi(1 / (2 sigma) - epsilon sigma) - e^epsilon Phi(-1 / (2 sigma) - epsilon sigma)
-        log_first = log_ndtr(1 / (2 * sigma) - epsilon * sigma)
-        log_second = epsilon + log_ndtr(-1 / (2 * sigma) - epsilon * sigma)
-        return float(-math.exp(log_first) * math.expm1(min(log_second - log_first, 0.0)))
-    guess = max(renyi.epsilon(event, _USUAL_DELTA)[0], epsilon)
-    return float(_distribution(event, guess).get_delta_for_epsilon(epsilon))
+        return np.array([_gaussian_delta(sigma, epsilon) for epsilon in epsilons])
+    guess = max(renyi.epsilon(event, _USUAL_DELTA)[0], min(epsilons))
+    return np.array(_distribution(event, guess).get_delta_for_epsilon(list(epsilons)))
+
+
+def _gaussian_delta(sigma: float, epsilon: float) -> float:
+    """Phi(1 / (2 sigma) - epsilon sigma) - e^epsilon Phi(-1 / (2 sigma) - epsilon sigma)."""
+    log_first = log_ndtr(1 / (2 * sigma) - epsilon * sigma)
+    log_second = epsilon + log_ndtr(-1 / (2 * sigma) - epsilon * sigma)
+    return float(-math.exp(log_first) * math.expm1(min(log_second - log_first, 0.0)))
 
 
 def gaussian_alone(event: Event) -> float | None:

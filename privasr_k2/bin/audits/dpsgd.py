@@ -10,31 +10,28 @@ import argparse
 import copy
 import dataclasses
 import logging
-from typing import TYPE_CHECKING
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_json
-
-if TYPE_CHECKING:
-    import numpy as np
 
 log = logging.getLogger(__name__)
 
 
 def audit(args: argparse.Namespace) -> None:
     """Attack and write ``args.out_audit``."""
+    import numpy as np
     import torch
 
     from privasr_k2.attack.settings import CanaryAuditConfig
     from privasr_k2.attack.vote_audit import audit_lines
-    from privasr_k2.dpsgd.settings import DpSgdConfig, noise_multiplier, spending
+    from privasr_k2.dpsgd.settings import RELATION, DpSgdConfig, noise_multiplier, spending
     from privasr_k2.dpsgd.train import read_inputs
     from privasr_k2.dpsgd.trainer import PrivateData, Trainer
     from privasr_k2.dpsgd.units import Unit
     from privasr_k2.graph.lang import load_lang
-    from privasr_k2.privacy.accounting import account
-    from privasr_k2.privacy.audit.canaries import audit_canaries
+    from privasr_k2.privacy.audit.canaries import Claim, audit_canaries, log_likelihood_ratio
+    from privasr_k2.privacy.events import Event
     from privasr_k2.privacy.streams import Drawn
     from privasr_k2.training.canaries import CanaryGradients, layers_for
     from privasr_k2.training.distributed import choose_device
@@ -65,19 +62,25 @@ def audit(args: argparse.Namespace) -> None:
         canaries = CanaryGradients(inside.tolist(), sum(layers), length, starts)
         units = sorted([*real, *(Unit(name, ()) for name in canaries)], key=lambda unit: unit.name)
         trainer = trainer_of(PrivateData(units, speech, canaries), share)
-        places = torch.from_numpy(coordinates).unsqueeze(1) + torch.tensor(starts)
-        total = torch.zeros(len(coordinates), device=device)
+        places = (torch.from_numpy(coordinates).unsqueeze(1) + torch.tensor(starts)).to(device)
+        # A canary has its part of the clip in each of several layers.
+        scale = trainer.optimizer.expected_batch_size / len(starts) ** 0.5
+        seen = dict(rate=config.rate, noise=noise * share, clip=config.clip)
+        scores = np.zeros(len(coordinates))
         for one in trainer.steps(Drawn("batches", None), 0):
-            total += one.gradient[places.to(device)].sum(dim=1)
-        return total.cpu().numpy()
+            sums = one.gradient[places].double().sum(dim=1).cpu().numpy() * scale
+            scores += log_likelihood_ratio(sums, **seen)
+        return scores
 
     layers = [*map(sum, trainer_of(PrivateData([], speech), 1.0).optimizer.layers)]
     starts, size = layers_for(config.marks, layers)
-    claimed = spending(config, len(inputs.data.units) + config.marks, noise)
-    epsilon = account(claimed.event, claimed.relation, claimed.delta).value
-    found = audit_canaries(
-        run, size=size, claimed_epsilon=epsilon, delta=config.delta, seed=config.seed, config=config
-    )
+    many = len(inputs.data.units) + config.marks
+
+    def event_of(factor: float) -> Event:
+        return spending(config, many, noise * factor).event
+
+    claim = Claim(event_of, RELATION, config.delta)
+    found = audit_canaries(run, size=size, claim=claim, seed=config.seed, config=config)
     write_json(args.out_audit, {"unit": config.unit, "noise_multiplier": noise, **found})
     for line in audit_lines(f"DP-SGD, {config.unit}", found):
         log.info(line)

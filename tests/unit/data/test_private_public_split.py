@@ -19,9 +19,7 @@ from tests.support.sides import feats as feats  # a fixture
 
 pytest.importorskip("lhotse")
 NONE = Context((), 1, 0.95, 1, ())
-DRAWN = SplitConfig(
-    [], [], public_share=0.25, pool_share=0.25, pool_of_public=0.0, seed=1
-)
+DRAWN = SplitConfig([], [], public_share=0.25, pool_share=0.25, pool_of_public=0.0, seed=1)
 
 
 def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path: Path) -> None:
