@@ -90,6 +90,11 @@ class Lms:
     lists: str
     grammars: str = ""
 
+    @property
+    def dev(self) -> str:
+        """The text that weights are chosen on; it counts as public."""
+        return f"{self.sides.data.manifests}/cuts_dev.jsonl.gz"
+
     def use_grammars(self) -> None:
         """Stage 5: a class LM whose names are the phrases of grammars, for all mixtures."""
         if self.lists:
@@ -132,7 +137,13 @@ class Lms:
         lm = r.stage(7, f"LM of votes, epsilon {epsilon:g}", "train_ngram", config="voted_lm",
                      in_votes=votes, in_lang=self.lang, out_lm=f"{folder}/voted.arpa.gz",
                      set={"unreleased": o.mix})
-        return self.mixed(7, system, [public, lm])
+        lms = [public, lm]
+        if o.mix:
+            lms.insert(1, r.stage(
+                7, f"public LM with the words of votes, epsilon {epsilon:g}", "adapt_lm",
+                config="fma", in_lm=public, in_unigrams=lm, in_public_dev_text=self.dev,
+                out_lm=f"{folder}/adapted.arpa.gz", out_choice=f"{folder}/adapted.json"))
+        return self.mixed(7, system, lms)
 
     def with_grammars(self, system: Declared, lm: str) -> str:
         """Stage 6: an LM as it is, or mixed with that of grammars."""
@@ -143,10 +154,9 @@ class Lms:
         if not self.o.mix:
             return lms[-1]
         out = "mixed" if self.grammars else "mixed.arpa.gz"
-        dev = f"{self.sides.data.manifests}/cuts_dev.jsonl.gz"
         all_lms = [*([self.grammars] if self.grammars else []), *lms]
         return self.r.stage(number, f"mixture, {system.name}", "interpolate_lms",
-                            config="interpolate", in_lm=all_lms, in_public_dev_text=dev,
+                            config="interpolate", in_lm=all_lms, in_public_dev_text=self.dev,
                             out_lm=f"{system.folder}/{out}",
                             out_weights=f"{system.folder}/mixture.json")
 

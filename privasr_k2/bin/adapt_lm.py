@@ -6,7 +6,8 @@ r"""Adapt an n-gram model to a little text by fast marginal adaptation.
 
 The model is an ARPA file or a class LM's folder; the adapted one has the same n-grams. Of a class
 LM the root model is adapted, on texts that are marked (*.jsonl) or have tags; its names stay. beta
-is chosen by the perplexity of --in-dev. --in-background-text replaces the model's unigrams, which
+is chosen by the perplexity of --in-dev. --in-unigrams takes the unigrams of a model, such as that of
+released votes, in place of those of --in-text. --in-background-text replaces the model's unigrams, which
 Kneser-Ney estimates for backing off, by those of its training text.
 """
 
@@ -17,10 +18,16 @@ from pathlib import Path
 import numpy as np
 
 from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_json
 from privasr_k2.lm.arpa import read_arpa, write_arpa
 from privasr_k2.lm.class_files import is_class_lm, load_class_lm, save_class_lm
-from privasr_k2.lm.marginals import MarginalsConfig, adapt_on_dev, smoothed_unigrams
+from privasr_k2.lm.marginals import (
+    MarginalsConfig,
+    adapt_on_dev,
+    smoothed_unigrams,
+    unigrams_of,
+)
 from privasr_k2.lm.names import read_texts, read_words
 from privasr_k2.text.tags import with_tags
 
@@ -30,12 +37,17 @@ def main() -> None:
     args = cli.arguments(
         __doc__,
         in_lm="LM an ARPA file, a class LM's folder",
-        in_text="FILE... the adaptation text",
+        in_text="[FILE+] the adaptation text",
+        in_unigrams="[ARPA] a model whose unigrams are taken in its place",
         in_background_text="[FILE+] the text of the model",
-        in_dev="[FILE] text that beta is chosen by",
+        in_dev="[FILE]|--in-public-dev-text text that beta is chosen by",
         out_lm="LM of the form of --in-lm",
         out_choice="FILE beta and what was tried, JSON",
     )
+    if (args.in_text is None) == (args.in_unigrams is None):
+        expected, way_out = "--in-text or --in-unigrams", "give one of them"
+        found = "neither" if args.in_text is None else "both"
+        raise ConfigError("the command line", expected, found, way_out)
     config = cli.load(MarginalsConfig, args)
     class_lm = load_class_lm(args.in_lm) if is_class_lm(args.in_lm) else None
     root = class_lm.root if class_lm else read_arpa(args.in_lm)
@@ -51,7 +63,11 @@ def main() -> None:
 
     background = unigrams(args.in_background_text) if args.in_background_text is not None else None
     dev = sentences([args.in_dev]) if args.in_dev is not None else []
-    adapted = adapt_on_dev(root, unigrams(args.in_text), config, dev, background=background)
+    if args.in_unigrams is not None:
+        wanted = unigrams_of(read_arpa(args.in_unigrams), root)
+    else:
+        wanted = unigrams(args.in_text)
+    adapted = adapt_on_dev(root, wanted, config, dev, background=background)
     if class_lm is None:
         write_arpa(adapted.model, args.out_lm)
     else:

@@ -70,6 +70,28 @@ def smoothed_unigrams(
     return (counts + mass * prior) / (total + mass)
 
 
+def unigrams_of(other: Arpa, model: Arpa) -> np.ndarray:
+    """(V,) the unigrams of another model by the words of a model, above 0 where the model's are.
+
+    Words that the other model cannot predict share what the model gives them in all.
+
+    >>> from privasr_k2.lm.ngram import count_ngrams, estimate
+    >>> words, text = ["a", "b"], [["a", "b"], ["a", "a", "a"]]
+    >>> model, other = (estimate(count_ngrams(t, words, order=1), "witten_bell")
+    ...                 for t in (text[:1], text[1:]))
+    >>> dict(zip(model.words, unigrams_of(other, model).round(3).tolist()))
+    {'<s>': 0.0, '</s>': 0.25, '<unk>': 0.083, 'a': 0.583, 'b': 0.083}
+    """
+    own, theirs = _unigrams(model), _unigrams(other)
+    found = np.array([theirs[other.word_ids[w]] if w in other.word_ids else 0 for w in model.words])
+    found[own == 0] = 0.0
+    missing = (found == 0) & (own > 0)
+    share = own[missing].sum() / own.sum()
+    found *= (1 - share) / found.sum()
+    found[missing] = own[missing] / own.sum()
+    return found
+
+
 def adapt(
     model: Arpa,
     adapted: np.ndarray,

@@ -34,7 +34,7 @@ def test_from_votes_to_error_rates(tmp_path: Path) -> None:
     assert all(votes <= most + 3 for votes in released.words.values())
     mixed = read_json(exp / "eps_500/mixture.json")
     names = [lm["lm"].rpartition("/")[2] for lm in mixed["lms"]]
-    assert names == ["grammars", "public.arpa.gz", "voted.arpa.gz"]
+    assert names == ["grammars", "public.arpa.gz", "adapted.arpa.gz", "voted.arpa.gz"]
 
     [entry] = Ledger(tmp_path / "privacy/ledger.json").entries()
     assert (entry.spending.data, entry.spending.unit) == ("mini_pate/train", "speaker")

@@ -81,6 +81,26 @@ def ppl(folder: Path, *lms: Path) -> list[float]:
     return [one["ppl"] for one in read_json(folder / "ppl.json")["lms"]]
 
 
+def test_unigrams_of_another_model_adapt_as_its_text_does(folder: Path) -> None:
+    """What votes release is a model without a text."""
+    word, words = folder / "word.arpa.gz", list(read_arpa(folder / "word.arpa.gz").words[3:])
+    spoken = estimate(count_ngrams([["eve"], ["eve", "lee"]], words, order=1), "witten_bell")
+    write_arpa(spoken, folder / "spoken.arpa.gz")
+    flags = [f"--in-lm {word} --in-unigrams {folder}/spoken.arpa.gz --out-choice {folder}/c.json"]
+    flags += [f"--in-public-dev-text {folder}/dev.txt --out-lm {folder}/adapted.arpa.gz"]
+    call("adapt_lm", *flags, *conf("fma", "beta=1"))
+    before, after = read_arpa(word), read_arpa(folder / "adapted.arpa.gz")
+    assert np.abs(history_sums(after) - 1).max() < 1e-5
+    gained = {name: after.log10_probs[n] - before.log10_probs[n] for n, name in enumerate(words, 3)}
+    assert min(gained["eve"], gained["lee"]) > max(
+        gain for name, gain in gained.items() if name not in ("eve", "lee")
+    )
+    for more in ([], [f"--in-text {folder}/train.jsonl.gz --in-unigrams {folder}/spoken.arpa.gz"]):
+        given = [f"--in-lm {word} --out-lm {folder}/x.arpa.gz --out-choice {folder}/x.json", *more]
+        with refused("--in-text or --in-unigrams"):
+            call("adapt_lm", *given, *conf("fma", "beta=1"))
+
+
 def test_the_chain(folder: Path) -> None:
     pytest.importorskip("kenlm")
     word, named = folder / "word.arpa.gz", class_lm(folder)
