@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lhotse import CutSet
     from lhotse.cut import Cut
 
-PRIVATE, PUBLIC, POOL = "private", "public", "pool"
+PRIVATE, PUBLIC, POOL, OWN = "private", "public", "pool", "own"
 FILE = "sides.json"
 _FORMAT = "privasr_k2 sides 1"
 _ABOUT = "features.yaml"
@@ -113,7 +113,8 @@ def split_speech(
     """Write features folders ``private/``, ``public/``, ``pool/`` and ``sides.json`` atomically.
 
     Private and public have the roles ``train`` and ``dev`` (the corpus's, which is public); the
-    pool has the role ``pool``, without texts and at one speed. ``roster_speaker.txt`` and
+    pool has the role ``pool``, without texts and at one speed. Where another corpus is public,
+    ``own/`` has the cuts of train's own public speakers, or all of public if there are none. ``roster_speaker.txt`` and
     ``roster_utterance.txt`` name the private units. Returns the speakers of each side, of the
     private one those of the roster.
 
@@ -145,9 +146,10 @@ def split_speech(
     names, utterances = _roster(train, load_cuts(manifests or feats, "train"), roster)
     sides = split_speakers(names, config, **given)
     side_of = {name: side for side, names in sides.items() for name in names}
-    cuts: dict[str, list[Cut]] = {PRIVATE: [], PUBLIC: other, POOL: own_pool}
+    cuts: dict[str, list[Cut]] = {PRIVATE: [], PUBLIC: [*other], POOL: own_pool}
     for cut in train:
         cuts[side_of[_speaker(cut)]].append(cut)
+    own = cuts[PUBLIC][len(other) :]
     unperturbed = (cut for cut in cuts[POOL] if "original_id" not in (cut.custom or {}))
     cuts[POOL] = [*map(_without_text, unperturbed)]
     test = load_cuts(feats, "test", lazy=True) if cuts_path(feats, "test").is_file() else ()
@@ -169,6 +171,8 @@ def split_speech(
                 save_cuts(dev, here, "dev", final=final)
             if (feats / _ABOUT).is_file():
                 shutil.copyfile(feats / _ABOUT, here / _ABOUT)
+        if other:
+            save_cuts(own or cuts[PUBLIC], temporary / OWN, "train", final=folder / OWN)
         write_roster(temporary / file_name(SPEAKER), dict.fromkeys(sides[PRIVATE], ""), SPEAKER)
         write_roster(temporary / file_name(UTTERANCE), private, UTTERANCE)
         about = {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **summary}

@@ -160,6 +160,12 @@ def test_named_speakers_another_corpus_and_a_pool_of_its_own(feats: Path, tmp_pa
         "public": ["o1", "o2"],
         "pool": ["s1", "s3"],
     }
+    # Of another corpus's speech, train's own public speakers are told apart; here there are none.
+    assert speakers(tmp_path / "sides/own", "train") == {"o1", "o2"}
+    own = replace(named, public_speakers=["s5"])
+    split_speech(feats, tmp_path / "sides", own, public_feats=other)
+    assert speakers(tmp_path / "sides/own", "train") == {"s5"}
+    assert speakers(tmp_path / "sides/public", "train") == {"o1", "o2", "s5"}
     # What the corpus calls its pool is taken, and no share is drawn besides.
     save_cuts(load_cuts(other, "train"), feats, "pool")
     made = split_speech(feats, tmp_path / "own_pool", DRAWN, public_feats=None)
