@@ -47,8 +47,9 @@ from privasr_k2.privacy.audit import inputs
 from privasr_k2.privacy.audit.bounds import AuditBound
 from privasr_k2.privacy.events import Event
 
-#: Noise of the members of a family, by that of the claim.
-FACTORS = tuple(2.0 ** (k / 4) for k in range(-16, 17))
+#: Noise of the members of a family, by that of the claim. None has the claim's own noise, so that a
+#: bound is never equal to the claim.
+FACTORS = tuple(2.0 ** ((k + 0.5) / 8) for k in range(-32, 32))
 #: Epsilons of the curve; those below 0 follow from these.
 _EPSILONS = np.array([0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 13])
 
@@ -150,7 +151,7 @@ class CurveAudit:
     ...                    delta=1e-5, canaries=500, guesses=50, confidence=0.95)
     >>> found = audit.bound(46)
     >>> round(found.epsilon_lower, 2), round(audit.claimed, 2)
-    (2.56, 5.68)
+    (2.44, 5.68)
     """
 
     event_of: Callable[[float], Event]
