@@ -25,6 +25,8 @@ from privasr_k2.lm.pruning import with_fitting_backoffs
 
 log = logging.getLogger(__name__)
 
+_LEAST = 1e-12
+
 
 @dataclass(frozen=True)
 class InterpolationConfig(Checked):
@@ -115,6 +117,9 @@ def em_weights(
         before = gained
         weights = weights * (scaled / mixed[:, None]).mean(axis=0)
         weights /= weights.sum()
+    # In exact arithmetic no weight becomes 0, and the names of a class LM keep a probability.
+    weights = np.maximum(weights, _LEAST)
+    weights /= weights.sum()
     return weights, float(np.mean(np.log(scaled @ weights)) + best.mean())
 
 

@@ -61,6 +61,13 @@ def test_by_hand() -> None:
     assert set(found) >= {("<s>", "a"), ("<s>", "b"), ("a", "b"), ("b", "</s>")}
 
 
+def test_no_weight_becomes_zero() -> None:
+    """EM's steps would underflow; a class LM of weight 0 would lose its names."""
+    log_probs = np.log(np.tile([[1e-12, 0.4, 0.5]], (50, 1)))
+    weights, _ = em_weights(log_probs, tolerance=-1.0)
+    assert weights.min() > 0 and weights.sum() == pytest.approx(1) and weights[2] > 0.999
+
+
 def test_em_and_what_it_cannot_use() -> None:
     weights, mean = em_weights(np.log([[0.5, 0.25]] * 3))
     assert weights[0] > 0.999
