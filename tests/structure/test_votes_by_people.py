@@ -40,7 +40,7 @@ def test_error_rates() -> None:
 def test_people(bigrams: bool) -> None:
     by_epsilon = {
         f"{row['released_at_epsilon']:g}": row
-        for row in read("results_votes_by_people.jsonl")
+        for row in read("votes_by_people.jsonl")
         if row["lm"] == "votes" and bool(row["max_bigrams"]) == bigrams
     }
     line = r"^\| ([\d,]+)(?: \(with bigrams ([\d,]+)\))? \| ([\d., ]+) \| (\d+) \| ([\d.]+) \|"
