@@ -6,9 +6,9 @@ r"""Adapt an n-gram model to a little text by fast marginal adaptation.
 
 The model is an ARPA file or a class LM's folder; the adapted one has the same n-grams. Of a class
 LM the root model is adapted, on texts that are marked (*.jsonl) or have tags; its names stay. beta
-is chosen by the perplexity of --in-dev. --in-unigrams takes the unigrams of a model, such as that of
-released votes, in place of those of --in-text. --in-background-text replaces the model's unigrams, which
-Kneser-Ney estimates for backing off, by those of its training text.
+is chosen by the perplexity of --in-dev. --in-unigrams takes the unigrams of a model, such as that
+of released votes, in place of those of --in-text. --in-background-text replaces the model's
+unigrams, which Kneser-Ney estimates for backing off, by those of its training text.
 """
 
 from __future__ import annotations

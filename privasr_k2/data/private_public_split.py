@@ -114,9 +114,9 @@ def split_speech(
 
     Private and public have the roles ``train`` and ``dev`` (the corpus's, which is public); the
     pool has the role ``pool``, without texts and at one speed. Where another corpus is public,
-    ``own/`` has the cuts of train's own public speakers, or all of public if there are none. ``roster_speaker.txt`` and
-    ``roster_utterance.txt`` name the private units. Returns the speakers of each side, of the
-    private one those of the roster.
+    ``own/`` has the cuts of train's own public speakers, or all of public if there are none.
+    ``roster_speaker.txt`` and ``roster_utterance.txt`` name the private units. Returns the speakers
+    of each side, of the private one those of the roster.
 
     Args:
         feats: the corpus: train, dev, and perhaps a pool of its own, which is public.
