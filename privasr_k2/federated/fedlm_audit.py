@@ -31,10 +31,10 @@ from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.audit import exposure, membership
 from privasr_k2.privacy.audit.canaries import (
     CanaryConfig,
-    Claim,
     audit_canaries,
     log_likelihood_ratio,
 )
+from privasr_k2.privacy.audit.one_run_curve import Claim
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 from privasr_k2.training.canaries import CanaryGradients

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import json
 import os
-import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -217,12 +216,15 @@ def _existing(cache: HashCache, path: str) -> str:
 
 
 def _roles_beside(path: str) -> list[str]:
-    """The roles of a folder of manifests where one is missing; else none."""
-    folder, name = os.path.split(path)
-    if not re.fullmatch(r"cuts_\w+\.jsonl\.gz", name) or not os.path.isdir(folder):
+    """The roles of a folder of manifests where one is missing; else none.
+
+    As ``data.manifests.roles`` has them, which is of a higher layer.
+    """
+    missing = Path(path)
+    if not missing.match("cuts_*.jsonl.gz"):
         return []
-    found = (re.fullmatch(r"cuts_(\w+)\.jsonl\.gz", entry) for entry in sorted(os.listdir(folder)))
-    return [match[1] for match in found if match]
+    names = (found.name for found in missing.parent.glob("cuts_*.jsonl.gz"))
+    return sorted(name.removeprefix("cuts_").removesuffix(".jsonl.gz") for name in names)
 
 
 def _remembered(file: Path, seal: Seal) -> tuple[dict[str, list[Any]], bool]:

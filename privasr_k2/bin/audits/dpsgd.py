@@ -30,7 +30,8 @@ def audit(args: argparse.Namespace) -> None:
     from privasr_k2.dpsgd.trainer import PrivateData, Trainer
     from privasr_k2.dpsgd.units import Unit
     from privasr_k2.graph.lang import load_lang
-    from privasr_k2.privacy.audit.canaries import Claim, audit_canaries, log_likelihood_ratio
+    from privasr_k2.privacy.audit.canaries import audit_canaries, log_likelihood_ratio
+    from privasr_k2.privacy.audit.one_run_curve import Claim
     from privasr_k2.privacy.events import Event
     from privasr_k2.privacy.streams import Drawn
     from privasr_k2.training.canaries import CanaryGradients, layers_for

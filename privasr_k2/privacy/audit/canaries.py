@@ -20,12 +20,9 @@ from numpy.typing import ArrayLike
 
 from privasr_k2.constraints import Checked, Delta, PositiveShare
 from privasr_k2.errors import DataError
-from privasr_k2.privacy import loss_distributions
-from privasr_k2.privacy.accounting import Relation, account, under
 from privasr_k2.privacy.audit.bounds import AuditBound, judged
 from privasr_k2.privacy.audit.one_run import guesses_from_scores, inclusion_coins, one_run_bound
-from privasr_k2.privacy.audit.one_run_curve import CurveAudit
-from privasr_k2.privacy.events import Event
+from privasr_k2.privacy.audit.one_run_curve import Claim, CurveAudit
 from privasr_k2.randomness import new_secret, noise_stream, stream
 
 #: (K,) coordinates of the units that are in, all M coordinates, and a share of the noise, to (M,)
@@ -50,30 +47,6 @@ class CanaryConfig(Checked):
     guesses: PositiveShare
     broken: Annotated[float, Gt(1)]
     confidence: Delta
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What is audited.
-
-    Attributes:
-        event_of: the claimed event with its noise times a factor, for adding or removing one unit.
-        delta: of the claim.
-    """
-
-    event_of: Callable[[float], Event]
-    relation: Relation
-    delta: float
-
-    @property
-    def epsilon(self) -> float:
-        """The claimed epsilon."""
-        return account(self.event_of(1.0), self.relation, self.delta).value
-
-    @property
-    def has_curve(self) -> bool:
-        """Whether delta is known at every epsilon."""
-        return loss_distributions.is_supported(under(self.event_of(1.0), self.relation))
 
 
 def log_likelihood_ratio(
@@ -126,14 +99,7 @@ def audit_canaries(
     coordinates = stream(seed, "marks").choice(size, size=config.marks, replace=False)
     # None is guessed to be out: whoever is in may never have been drawn.
     chosen = max(1, round(config.guesses * config.marks))
-    curve = CurveAudit(
-        claim.event_of,
-        claim.relation,
-        delta=claim.delta,
-        canaries=config.marks,
-        guesses=chosen,
-        confidence=config.confidence,
-    )
+    curve = CurveAudit(claim, canaries=config.marks, guesses=chosen, confidence=config.confidence)
 
     def bound(share: float) -> AuditBound:
         coins = inclusion_coins(noise_stream(new_secret(), "coins"), canaries=config.marks)

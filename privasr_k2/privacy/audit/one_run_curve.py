@@ -139,24 +139,45 @@ def _sparse(
 
 
 @dataclass(frozen=True)
-class CurveAudit:
-    """The bounds of one claim for runs with so many canaries and guesses.
+class Claim:
+    """What is audited.
 
-    Args:
-        event_of: the claimed event with its noise times a factor.
-        delta: of the claim; the epsilons of a bound are at it.
-
-    >>> from privasr_k2.privacy.events import gaussian
-    >>> audit = CurveAudit(lambda factor: gaussian(0.8 * factor), Relation.ADD_OR_REMOVE_ONE,
-    ...                    delta=1e-5, canaries=500, guesses=50, confidence=0.95)
-    >>> found = audit.bound(46)
-    >>> round(found.epsilon_lower, 2), round(audit.claimed, 2)
-    (2.44, 5.68)
+    Attributes:
+        event_of: the claimed event with its noise times a factor, for adding or removing one unit.
+        delta: of the claim; all epsilons are at it.
     """
 
     event_of: Callable[[float], Event]
     relation: Relation
     delta: float
+
+    @property
+    def epsilon(self) -> float:
+        """The claimed epsilon."""
+        return self.epsilon_of(1.0)
+
+    def epsilon_of(self, factor: float) -> float:
+        """The epsilon with the noise times a factor."""
+        return account(self.event_of(factor), self.relation, self.delta).value
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether delta is known at every epsilon."""
+        return loss_distributions.is_supported(under(self.event_of(1.0), self.relation))
+
+
+@dataclass(frozen=True)
+class CurveAudit:
+    """The bounds of one claim for runs with so many canaries and guesses.
+
+    >>> from privasr_k2.privacy.events import gaussian
+    >>> claim = Claim(lambda factor: gaussian(0.8 * factor), Relation.ADD_OR_REMOVE_ONE, delta=1e-5)
+    >>> found = CurveAudit(claim, canaries=500, guesses=50, confidence=0.95).bound(46)
+    >>> round(found.epsilon_lower, 2), round(claim.epsilon, 2)
+    (2.44, 5.68)
+    """
+
+    claim: Claim
     canaries: int
     guesses: int
     confidence: float
@@ -164,20 +185,15 @@ class CurveAudit:
     _bounds: dict[int, float] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        inputs.delta(self.delta)
+        inputs.delta(self.claim.delta)
         inputs.confidence(self.confidence)
         checks.whole("canaries", self.canaries, at_least=1)
         checks.whole("guesses", self.guesses, at_least=1, at_most=self.canaries)
 
-    @property
-    def claimed(self) -> float:
-        """The epsilon of the claim itself."""
-        return self._epsilon(1.0)
-
     def p_value(self, correct: int, factor: float = 1.0) -> float:
         """The largest chance of so many right guesses under a member of the family."""
         if factor not in self._lines:
-            self._lines[factor] = lines_of(self.event_of(factor), self.relation)
+            self._lines[factor] = lines_of(self.claim.event_of(factor), self.claim.relation)
         lines = self._lines[factor]
         return largest_tail(correct, guesses=self.guesses, canaries=self.canaries, lines=lines)
 
@@ -187,7 +203,7 @@ class CurveAudit:
             if right not in self._bounds:
                 self._bounds[right] = self._lower(right)
         lower, possible = self._bounds[correct], self._bounds[self.guesses]
-        about = (self.delta, possible, self.canaries, "one run, the claim's curve")
+        about = (self.claim.delta, possible, self.canaries, "one run, the claim's curve")
         return AuditBound(lower, self.confidence, *about)
 
     def _lower(self, correct: int) -> float:
@@ -200,7 +216,4 @@ class CurveAudit:
                 high = middle
             else:
                 low = middle + 1
-        return self._epsilon(FACTORS[high]) if high < len(FACTORS) else 0.0
-
-    def _epsilon(self, factor: float) -> float:
-        return account(self.event_of(factor), self.relation, self.delta).value
+        return self.claim.epsilon_of(FACTORS[high]) if high < len(FACTORS) else 0.0

@@ -14,10 +14,10 @@ from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.audit.canaries import (
     CanaryConfig,
     CanaryRun,
-    Claim,
     audit_canaries,
     log_likelihood_ratio,
 )
+from privasr_k2.privacy.audit.one_run_curve import Claim
 from privasr_k2.privacy.sampling import PoissonSampling
 
 DELTA, AOR, RATE, STEPS = 1e-5, Relation.ADD_OR_REMOVE_ONE, 0.2, 40

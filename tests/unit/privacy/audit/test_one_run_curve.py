@@ -8,7 +8,13 @@ from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.audit.bounds import Verdict, compare
 from privasr_k2.privacy.audit.one_run import bound_from_correct
-from privasr_k2.privacy.audit.one_run_curve import FACTORS, CurveAudit, largest_tail, lines_of
+from privasr_k2.privacy.audit.one_run_curve import (
+    FACTORS,
+    Claim,
+    CurveAudit,
+    largest_tail,
+    lines_of,
+)
 from privasr_k2.privacy.events import gaussian
 
 AOR = Relation.ADD_OR_REMOVE_ONE
@@ -16,7 +22,9 @@ GIVEN = {"delta": 1e-5, "canaries": 400, "guesses": 40, "confidence": 0.95}
 
 
 def audit_of(noise: float, **changed: float) -> CurveAudit:
-    return CurveAudit(lambda factor: gaussian(noise * factor), AOR, **{**GIVEN, **changed})
+    given = {**GIVEN, **changed}
+    claim = Claim(lambda factor: gaussian(noise * factor), AOR, given.pop("delta"))
+    return CurveAudit(claim, **given)
 
 
 def test_more_right_guesses_show_more_and_all_right_the_most() -> None:
@@ -36,10 +44,10 @@ def test_a_rejected_claim_is_exceeded() -> None:
     audit = audit_of(2.0)  # epsilon 1.99
     assert audit.p_value(37) < 0.05
     found = audit.bound(37)
-    claim = {"claimed_epsilon": audit.claimed, "claimed_delta": 1e-5}
+    claim = {"claimed_epsilon": audit.claim.epsilon, "claimed_delta": 1e-5}
     assert compare(found, **claim) is Verdict.EXCEEDS
     # 30 of 40 is well within what such noise allows.
-    assert audit.p_value(30) > 0.05 and audit.bound(30).epsilon_lower < audit.claimed
+    assert audit.p_value(30) > 0.05 and audit.bound(30).epsilon_lower < audit.claim.epsilon
 
 
 def test_the_bound_is_the_epsilon_of_the_least_noise_that_is_rejected() -> None:
@@ -47,7 +55,7 @@ def test_the_bound_is_the_epsilon_of_the_least_noise_that_is_rejected() -> None:
     rejected = [factor for factor in FACTORS if audit.p_value(36, factor) <= 0.05]
     assert rejected == [factor for factor in FACTORS if factor >= rejected[0]]
     other = audit_of(0.8 * rejected[0])
-    assert audit.bound(36).epsilon_lower == pytest.approx(other.claimed)
+    assert audit.bound(36).epsilon_lower == pytest.approx(other.claim.epsilon)
 
 
 def test_the_chance_falls_with_noise_and_rises_with_canaries() -> None:
