@@ -95,6 +95,7 @@ class E2e(Sides):
         base: folder of models without a claim; ``tuned``: of those that depend on ``--init``.
         name: of public encoder, tokens and decoder, in names of folders.
         graph: the decoding graph of public words and their LM; empty for end-to-end decoding.
+        planted: the private side with canaries, where an attack has put some; empty: none.
         decoded: systems to decode: each with its architecture, its model's folder and settings.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
     """
@@ -105,10 +106,16 @@ class E2e(Sides):
     protects: str
     graph: str = ""
     name: str = ""
+    planted: str = ""
     decoded: list[tuple[Declared, str, str, dict[str, str]]] = field(default_factory=list)
     public_model: dict[str, Declared] = field(default_factory=dict)
     not_private: dict[str, Declared] = field(default_factory=dict)
     dpsgd: dict[tuple[str, float], Declared] = field(default_factory=dict)
+
+    @property
+    def private(self) -> str:
+        """What private models learn from."""
+        return self.planted or super().private
 
     def public_am(self, model: str) -> str:
         """The public model of an architecture."""

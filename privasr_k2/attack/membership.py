@@ -5,7 +5,8 @@ A unit's score is what a model gains on its speech, in nats a token:
 - of teachers: loss in the other teachers, who have not seen the unit, minus the loss in this one,
   each teacher's losses less their mean. The guess is the teacher with the highest score.
 - of a model that was made of all shards: loss of a public reference model minus its own; others are
-  units that no training has seen.
+  units that no training has seen. With perturbed features the score is how much more the loss rises
+  in the model than in the reference (:mod:`privasr_k2.attack.perturbed`).
 
 No bound on epsilon follows from these figures (:mod:`privasr_k2.privacy.audit.membership`).
 """
@@ -120,41 +121,12 @@ def of_model(
         references: losses of the same units in a public model.
     """
     before = references or (np.zeros(len(members)), np.zeros(len(others)))
-    return {
-        "members": len(members),
-        "others": len(others),
-        **_told(before[0] - members, before[1] - others, config),
-    }
+    return told(before[0] - members, before[1] - others, config)
 
 
-def of_models(
-    members: Mapping[str, np.ndarray],
-    others: Mapping[str, np.ndarray],
-    names: Sequence[str],
-    config: MembershipConfig,
-    *,
-    reference: bool,
-) -> dict[str, Any]:
-    """:func:`of_model` for each of several models, by name.
-
-    Args:
-        members, others: of :func:`unit_losses`; the models in the order of ``names``.
-        reference: a public model's losses stand behind theirs.
-
-    Raises:
-        DataError: a unit that is a member and another, or no unit of a kind.
-    """
-    both = sorted(set(members) & set(others))
-    if both or not members or not others:
-        found = f"{len(members)} members, {len(others)} others, {len(both)} of them both"
-        found += f" {' '.join(both[:3])}"
-        expected = f"{config.unit}s who are not in the training"
-        raise DataError("--in-others", expected, found, "name others")
-    inside, outside = np.stack([*members.values()]), np.stack([*others.values()])
-    before = (inside[:, -1], outside[:, -1]) if reference else None
-    return {
-        name: of_model(inside[:, n], outside[:, n], config, before) for n, name in enumerate(names)
-    }
+def told(ours: np.ndarray, theirs: np.ndarray, config: MembershipConfig) -> dict[str, Any]:
+    """Area and true positives at a low rate of false ones, of scores of M members and N others."""
+    return {"members": len(ours), "others": len(theirs), **_told(ours, theirs, config)}
 
 
 def names_of(folders: Sequence[Path]) -> list[str]:

@@ -19,6 +19,7 @@ from privasr_k2.data.manifests import load_cuts, roles
 from privasr_k2.decoding.word_times import word_spans
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import Lang
+from privasr_k2.randomness import stream
 
 if TYPE_CHECKING:
     from lhotse.cut import Cut
@@ -90,6 +91,19 @@ def cuts_of(folders: Iterable[Path], wanted: Sequence[str]) -> Iterator[Cut]:
             raise DataError(folder, expected, "none", "name another folder")
         for role in there:
             yield from load_cuts(folder, role)
+
+
+def drawn_cuts(cuts: Iterable[Cut], most: int, seed: int) -> list[Cut]:
+    """At most so many utterances of each speaker, drawn; 0: all. Copies at other speeds are out."""
+    of_speaker: dict[str, list[Cut]] = {}
+    for cut in cuts:
+        if "original_id" not in (cut.custom or {}):
+            of_speaker.setdefault(cut.supervisions[0].speaker or "", []).append(cut)
+    kept = []
+    for speaker, said in sorted(of_speaker.items()):
+        order = stream(seed, "utterances", speaker).permutation(len(said))
+        kept += [said[place] for place in sorted(order[: most or None].tolist())]
+    return kept
 
 
 def by_speaker(found: Mapping[str, Sequence[Occurrence]]) -> dict[str, dict[str, list[Occurrence]]]:

@@ -82,6 +82,36 @@ class MembershipConfig(Checked):
     fpr: Delta
     confidence: Delta
     max_duration: Positive
+    utterances: Natural
+    strengths: list[Positive]
+    copies: Count
+    folds: Natural
+    replicates: Count
+    seed: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.folds == 1:
+            raise ValueError("folds must be 0 or at least 2, got 1")
+
+
+@dataclass(frozen=True)
+class RecognizerAttackConfig(Checked):
+    """Section ``attack_recognizer`` of ``conf/redteam.yaml``."""
+
+    private_role: str
+    other_roles: Annotated[list[str], MinLen(1)]
+    classes: Annotated[list[str], MinLen(1), Different()]
+    mentions: Count
+    other_names: Count
+    beam: Count
+    tokens_per_second: Positive
+    lm_weight: NotNegative
+    top: Count
+    delta: Delta
+    confidence: Delta
+    max_duration: Positive
+    seed: int
 
 
 @dataclass(frozen=True)

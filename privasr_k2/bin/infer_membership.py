@@ -10,8 +10,9 @@ r"""Infer membership in the training data: of teachers in shards, or of single m
         --config conf/pate.yaml#membership
 
 With --in-shards the models are the teachers of shards 1, 2, ..., or one folder of train_heads. Else
-each model is attacked alone: members are from --in-feats, non-members from --in-others. The attack
-gives no bound on epsilon. The output is private.
+each model is attacked alone: members are from --in-feats, non-members from --in-others. With
+strengths the change of the loss under noise is a second attack; with folds a baseline that sees no
+model stands beside both. The attacks give no bound on epsilon. The output is private.
 """
 
 from __future__ import annotations
@@ -46,9 +47,12 @@ def main() -> None:
 
     import torch
 
-    from privasr_k2.attack.membership import names_of, of_models, of_teachers, unit_losses
-    from privasr_k2.attack.occurrences import cuts_of
+    from privasr_k2.attack.blind import describe
+    from privasr_k2.attack.membership import names_of, of_teachers, unit_losses
+    from privasr_k2.attack.occurrences import cuts_of, drawn_cuts
+    from privasr_k2.attack.perturbed import loss_rise, noisy
     from privasr_k2.attack.settings import MembershipConfig
+    from privasr_k2.attack.studies import Side, study
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.loading import open_models
     from privasr_k2.pate.shards import read_shards
@@ -56,6 +60,9 @@ def main() -> None:
 
     config = cli.load(MembershipConfig, args)
     torch.set_num_threads(args.num_jobs)
+    if args.in_shards is not None and (config.strengths or config.folds):
+        found, way_out = "strengths or folds", "set strengths=[] folds=0 with --in-shards"
+        raise ConfigError("membership in shards", "losses alone", found, way_out)
     device, lang = choose_device(args.device), load_lang(args.in_lang)
     alone = args.in_reference is not None and args.in_shards is None
     reference = [args.in_reference] if alone else []
@@ -65,20 +72,29 @@ def main() -> None:
         found = "a folder of heads"
         raise ConfigError("--in-models", "whole models", found, "name --in-shards with heads")
 
-    def losses(feats: list[Path], roles: list[str]) -> Any:
-        return unit_losses(models.hypothesis_scores, cuts_of(feats, roles), lang, config, device)
+    def side(feats: list[Path], roles: list[str]) -> Side:
+        cuts = drawn_cuts(cuts_of(feats, roles), config.utterances, config.seed)
+        clean = unit_losses(models.hypothesis_scores, cuts, lang, config, device)
+        draws = {"copies": config.copies, "seed": config.seed}
+        perturbed = [
+            unit_losses(noisy(models.hypothesis_scores, strength=strength, **draws),
+                        cuts, lang, config, device)
+            for strength in config.strengths
+        ]  # fmt: skip
+        rises = loss_rise(clean, perturbed) if perturbed else None
+        return Side(clean, rises, describe(cuts, config.unit) if config.folds else None)
 
-    private = losses([args.in_feats], [config.private_role])
+    private = side([args.in_feats], [config.private_role])
     results: dict[str, Any] = {"unit": config.unit}
     if args.in_shards is not None:
         shards = read_shards(args.in_shards)
         if shards.unit != config.unit:
             raise ConfigError("unit", f"{shards.unit}, that of the shards", config.unit, "set it")
-        results["teachers"] = of_teachers(private, shards.roster, config)
+        results["teachers"] = of_teachers(private.losses, shards.roster, config)
     else:
-        others = losses(args.in_others, config.other_roles)
+        others = side(args.in_others, config.other_roles)
         names = names_of(args.in_models)
-        results["models"] = of_models(private, others, names, config, reference=bool(reference))
+        results |= study(private, others, names, config, reference=bool(reference))
     write_json(args.out_membership, results)
     log.info("%s", results)
 

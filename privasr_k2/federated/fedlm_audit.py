@@ -28,12 +28,13 @@ from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Text
 from privasr_k2.privacy.accounting import Relation
-from privasr_k2.privacy.audit import exposure, membership
+from privasr_k2.privacy.audit import drawn_secrets, membership
 from privasr_k2.privacy.audit.canaries import (
     CanaryConfig,
     audit_canaries,
     log_likelihood_ratio,
 )
+from privasr_k2.privacy.audit.drawn_secrets import Canary
 from privasr_k2.privacy.audit.one_run_curve import Claim
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
@@ -62,32 +63,14 @@ class AuditedConfig(AuditConfig, FedLmConfig):
     """Sections ``fedlm`` and ``fedlm_audit`` together."""
 
 
-@dataclass(frozen=True)
-class Canary:
-    """A secret sentence: one of its candidates, drawn uniformly."""
-
-    candidates: tuple[tuple[str, ...], ...]
-    planted: int
-
-
 def draw_canaries(words: Sequence[str], config: AuditConfig, seed: int) -> list[Canary]:
     """Canaries whose candidates are different sentences of random words.
 
     Raises:
         DataError: too few words for so many different sentences.
     """
-    if len(words) ** config.secret_words < 2 * config.candidates:
-        raise DataError(
-            "the vocabulary", "words for canaries", f"{len(words)} words", "take longer"
-        )
-    canaries = []
-    for number in range(config.canaries):
-        generator = stream(seed, "canary", number)
-        sentences: dict[tuple[str, ...], None] = {}
-        while len(sentences) < config.candidates:
-            sentences[tuple(generator.choice(words, size=config.secret_words).tolist())] = None
-        canaries.append(Canary(tuple(sentences), int(generator.integers(config.candidates))))
-    return canaries
+    sizes = {name: getattr(config, name) for name in ("canaries", "candidates", "secret_words")}
+    return drawn_secrets.draw_canaries(words, **sizes, seed=seed)
 
 
 def plant(
@@ -108,22 +91,10 @@ def exposure_of(
 ) -> dict[str, Any]:
     """Ranks, exposures in bits, and the bound on epsilon from all canaries of one model."""
     losses = -scorer.score_sentences([text for canary in canaries for text in canary.candidates])
-    by_canary = losses.reshape(len(canaries), -1)
-    own = np.array([canary.planted for canary in canaries])
-    others = np.ones(by_canary.shape, dtype=bool)
-    others[np.arange(len(own)), own] = False
-    ranks = exposure.ranks(by_canary[~others], by_canary[others].reshape(len(own), -1))
-    bound = exposure.bound_in_one_run(
-        ranks, space=config.candidates, top=config.top, delta=delta, confidence=config.confidence
+    by_canary, planted = losses.reshape(len(canaries), -1), [own.planted for own in canaries]
+    return drawn_secrets.exposed(
+        by_canary, planted, top=config.top, delta=delta, confidence=config.confidence
     )
-    bits = exposure.exposure(ranks, space=config.candidates)
-    return {
-        "ranks": ranks.tolist(),
-        "mean_exposure": float(bits.mean()),
-        "largest_exposure": float(bits.max()),
-        "largest_possible_exposure": float(np.log2(config.candidates)),
-        "epsilon_lower": bound.epsilon_lower,
-    }
 
 
 def membership_of(

@@ -127,7 +127,12 @@ _TITLES = {
         "percent: % of background; gold_recall: gold recall %; gold_precision: precision %; "
         "gold_word_recall: word recall %; residual: residual %; on_lists: on a public list %; "
         "on_own_list: on the list of its class %; in_names: in names of the background %; "
-        "correct: correct %; fold_errors: held-out token errors %"
+        "correct: correct %; fold_errors: held-out token errors %; "
+        "canary_exposure: exposure of canaries, bits; fused_exposure: with an LM, bits; "
+        "silenced_exposure: with an LM, speech silenced, bits; canary_possible: possible, bits; "
+        "true_name: true name written %; any_name: a name of training written %; "
+        "name_first: true name ranked first %; name_exposure: exposure of names, bits; "
+        "name_by_chance: names by chance, bits"
     ),
     ",.0f": (
         "errors: errors; insertions: ins; deletions: del; substitutions: sub; words: words; "
@@ -141,7 +146,8 @@ _TITLES = {
         "kept_round: kept round; clients: clients; users: users; minutes: minutes; "
         "spoken: spoken; unique_words: unique words; median_utterances: median utterances; "
         "largest_utterances: largest; median_words: median words; largest_words: largest, words; "
-        "mentions: mentions; different: different; test_words: test's names, words"
+        "mentions: mentions; different: different; test_words: test's names, words; "
+        "masked_names: names masked"
     ),
     ".1f": "speaker_min: lowest speaker %; speaker_max: highest speaker %",
     "+.2f": (
@@ -179,7 +185,12 @@ _TITLES = {
         "published_largest: heaviest, with our smoothing; canary_lower: epsilon at least, canaries"
     ),
     ".0%": "audit_confidence: confidence",
-    ".3f": "auc: AUC; tpr: TPR; shard_guessed: shard guessed; chance: by chance",
+    ".3f": (
+        "auc: AUC; tpr: TPR; shard_guessed: shard guessed; chance: by chance; "
+        "perturbed_auc: AUC, perturbed; perturbed_tpr: TPR, perturbed; blind_auc: AUC, blind; "
+        "blind_tpr: TPR, blind"
+    ),
+    "+.3f": "beyond_blind: AUC - blind; perturbed_beyond_blind: perturbed AUC - blind",
     "+.4f": (
         "advantage: advantage; less_control: less the control; nce_difference: NCE difference; "
         "ece_difference: ECE difference; ece_mass_difference: ECE (equal mass) difference; "

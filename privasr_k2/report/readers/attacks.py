@@ -46,6 +46,14 @@ def audit(path: str, context: Context) -> Reading:
     return Reading(tuple(measures))
 
 
+def canary_audit(path: str, context: Context) -> Reading:
+    """Of verb ``audit`` by units with marks, without an item: for tables of a row a system."""
+    content = read_json(Path(path))
+    if not isinstance(content.get("epsilon_lower"), Mapping):
+        raise KeyError("epsilon_lower")
+    return Reading(tuple(_bound("", content)))
+
+
 def _bound(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
     lower = told["epsilon_lower"]
     yield Measure("claimed", float(told["claimed_epsilon"]), item=item)
@@ -68,8 +76,14 @@ def _training(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
 
 
 def membership(path: str, context: Context) -> Reading:
-    """Of ``infer_membership``: who was in which shard or training; private."""
-    content = read_json(Path(path))
+    """Of ``infer_membership``: who was in which shard or training; private.
+
+    ``FILE#MODEL``: of one of its models, and of the blind baseline beside it.
+    """
+    file, _, key = path.partition("#")
+    content = read_json(Path(file))
+    if key:
+        return Reading(tuple(_of_one(content, key)))
     measures: list[Measure] = []
     if "teachers" in content:
         of = content["teachers"]
@@ -86,6 +100,55 @@ def membership(path: str, context: Context) -> Reading:
         measures += _curve(item, of)
         measures.append(Measure("members", int(of["members"]), item=item))
         measures.append(Measure("others", int(of["others"]), item=item))
+    return Reading(tuple(measures))
+
+
+def _of_one(content: Mapping[str, Any], name: str) -> Iterator[Measure]:
+    """Both attacks upon a model, and the baseline that sees none, without items."""
+    of = content["models"][name]
+    yield from _curve("", of)
+    yield Measure("members", int(of["members"]))
+    yield Measure("others", int(of["others"]))
+    for prefix, told in (
+        ("", of),
+        ("perturbed_", of.get("perturbed")),
+        ("blind_", content.get("blind")),
+    ):
+        if told is None:
+            continue
+        if prefix:
+            yield Measure.within(f"{prefix}auc", told["auc"], told["auc_interval"], "")
+            yield Measure.within(f"{prefix}tpr", told["tpr"], told["tpr_interval"], "")
+        if "beyond_blind" in told:
+            beyond = told["beyond_blind"], told["beyond_blind_interval"]
+            yield Measure.within(f"{prefix}beyond_blind", *beyond, "")
+
+
+_EXPOSURES = {"heard": "canary_exposure", "fused": "fused_exposure",
+              "fused_silenced": "silenced_exposure"}  # fmt: skip
+_NAMES = ("true_name", "any_name", "name_first")
+
+
+def recognizer(path: str, context: Context) -> Reading:
+    """``FILE#MODEL`` of ``attack_recognizer``: what one model tells of canaries and names."""
+    file, _, key = path.partition("#")
+    of = read_json(Path(file))["models"][key]
+    measures: list[Measure] = []
+    for kind, metric in _EXPOSURES.items():
+        if kind in of:
+            measures.append(Measure(metric, float(of[kind]["mean_exposure"])))
+    heard = of["heard"]
+    measures.append(Measure("canary_possible", float(heard["largest_possible_exposure"])))
+    measures.append(Measure("canary_lower", float(heard["epsilon_lower"])))
+    names = of.get("names", {})
+    for metric in (metric for metric in _NAMES if metric in names):
+        ends = [100 * end for end in names[f"{metric}_interval"]]
+        measures.append(Measure.within(metric, 100 * names[metric], ends, ""))
+    if "name_exposure" in names:
+        measures.append(Measure("name_exposure", float(names["name_exposure"])))
+        measures.append(Measure("name_by_chance", float(names["name_exposure_by_chance"])))
+    if names:
+        measures.append(Measure("masked_names", int(names["mentions"])))
     return Reading(tuple(measures))
 
 

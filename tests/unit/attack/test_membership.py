@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privasr_k2.attack.membership import of_model, of_models, of_teachers, unit_losses
+from privasr_k2.attack.membership import of_model, of_teachers, unit_losses
 from privasr_k2.attack.occurrences import cuts_of
 from privasr_k2.attack.settings import MembershipConfig
+from privasr_k2.attack.studies import Side, study
 from privasr_k2.data.features import load_features
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.lang import load_lang
@@ -90,10 +91,11 @@ def test_a_reference_takes_off_what_is_hard() -> None:
 def test_models_by_name() -> None:
     members = {"a": np.array([0.0, 9.0, 1.0]), "b": np.array([1.0, 9.0, 2.0])}
     others = {"c": np.array([4.0, 9.0, 2.0]), "d": np.array([5.0, 9.0, 3.0])}
-    found = of_models(members, others, ["one", "two"], config("fpr=0.5"), reference=True)
+    sides = Side(members, None, None), Side(others, None, None)
+    found = study(*sides, ["one", "two"], config("fpr=0.5"), reference=True)["models"]
     assert (found["one"]["auc"], found["two"]["auc"]) == (1.0, 0.125)
     with pytest.raises(DataError, match="1 of them both a"):
-        of_models(members, {"a": others["c"]}, ["one"], config(), reference=False)
+        study(sides[0], Side({"a": others["c"]}, None, None), ["one"], config(), reference=False)
 
 
 def test_bad_input() -> None:

@@ -39,7 +39,8 @@ def flags_of(verb: str) -> frozenset[str]:
 def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declaration:
     words = ["--preset", preset, "--work-dir", str(tmp_path)]
     own = find_corpus(corpus, ROOT, ROOT).options
-    if recipe in ("pate", "dpsgd") and corpus not in ("librispeech", "timit"):
+    own_tokens = recipe != "redteam" and corpus in ("librispeech", "timit")
+    if recipe in ("pate", "dpsgd", "redteam") and not own_tokens:
         words += [] if "token_type" in own else ["--token-type", "char"]
     without_names = ("librispeech", "timit", "speechocean762")
     if recipe in ("classlm", "compose") and corpus in without_names:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from privasr_k2.attack.inversion_report import examine, report_values
-from privasr_k2.attack.membership import of_models, of_teachers
+from privasr_k2.attack.membership import of_teachers
 from privasr_k2.attack.settings import InversionReportConfig, MembershipConfig, VoteAuditConfig
+from privasr_k2.attack.studies import Side, study
 from privasr_k2.attack.vote_audit import VoteClaim, audit_votes, neighbours
 from privasr_k2.errors import DataError, PrivasrError
 from privasr_k2.fileio import write_json, write_jsonl, write_text
@@ -178,7 +179,8 @@ def test_members_and_shards_as_they_are_inferred(tmp_path: Path) -> None:
     others = {f"o{n}": rng.normal(size=3) for n in range(20)}
     told = of_teachers(losses, roster, config)
     write_json(tmp_path / "t.json", {"unit": "speaker", "teachers": told})
-    gains = of_models(losses, others, ["gnmax/am", "elsewhere/am"], config, reference=True)
+    sides = Side(losses, None, None), Side(others, None, None)
+    gains = study(*sides, ["gnmax/am", "elsewhere/am"], config, reference=True)["models"]
     write_json(tmp_path / "m.json", {"unit": "speaker", "models": gains})
     reading = of("membership", tmp_path / "t.json")
     assert value(reading, "shard_guessed", "shards of 3 teachers") == told["right_shard"] > 0.5

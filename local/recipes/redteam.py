@@ -1,0 +1,37 @@
+"""Attacks upon recognizers at four settings: no protection, clip alone, epsilon 8, epsilon 1."""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Literal
+
+from local.stages import redteam
+from local.stages.data import PhoneOptions
+from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
+from privasr_k2.recipe.declare import Recipe
+from privasr_k2.recipe.options import Positives, option
+
+
+@dataclass(frozen=True)
+class Options(PhoneOptions, E2eOptions):
+    """Those of recipe dpsgd; canaries and attacks are in conf/redteam.yaml."""
+
+    models: tuple[Literal["ctc"], ...] = option(("ctc",), "models to train; ctc aligns the names")
+    dpsgd_epsilons: Positives = option((inf, 8.0, 1.0),
+                                       "epsilons of DP-SGD; inf: clipped, without noise or claim")
+
+
+def stages(r: Recipe, o: Options) -> None:
+    """Canaries join the private speakers (3); all settings learn the same data (5, 6)."""
+    if r.data.token_type == "phone":
+        r.refuse("--token-type", "char or bpe_N: names are written without a graph", "phone",
+                 "add --token-type char")
+    e = prepare_e2e(r, o)                       # 0-3: data, split speakers, lang folder
+    r.exp = f"exp/redteam_{e.name}_{o.privacy_unit}"
+    e.tuned = e.dpsgd_exp = f"{r.exp}{'_scratch' * (o.init == 'scratch')}"
+    private = redteam.plant(r, e)               # 3: the private side with canaries
+    train_references(r, o, e)                   # 4-5: public model, model of all private data
+    train_dpsgd(r, o, e, o.dpsgd_epsilons)      # 6: with the audit of each claim
+    decode_all(r, e, 7)
+    redteam.attack(r, o, e, private)            # 8
+    r.sort_stages()
+    r.report(9, manifests=e.data.manifests, phones=o.per)

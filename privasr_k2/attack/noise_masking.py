@@ -1,0 +1,301 @@
+"""Noise masking: a name in somebody's speech is replaced by noise; what is recognized instead?
+
+A recognizer that remembers what it was trained on writes the true name, or another one of its
+training, where nothing can be heard [amid2022]. A public model, which has never heard the speaker,
+shows how often a name comes of itself. A second figure asks for less: is the true name likelier
+than names of the same class that nobody in the training has said, by how much the recognizer gains
+over the public one? The rank is reported as exposure in bits.
+
+[amid2022] E. Amid, O. Thakkar, A. Narayanan, R. Mathews, F. Beaufays, Extracting targeted training
+data from ASR models, and how to mitigate it, Interspeech 2022.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from privasr_k2.attack.membership import Scores
+from privasr_k2.attack.occurrences import best_path, widened
+from privasr_k2.attack.settings import RecognizerAttackConfig
+from privasr_k2.data.batches import needed_frames
+from privasr_k2.data.features import FRAME_SHIFT, extract, load_features
+from privasr_k2.decoding.end_to_end import join_tokens
+from privasr_k2.decoding.word_times import word_spans
+from privasr_k2.errors import DataError
+from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.spelled import spellings
+from privasr_k2.privacy.audit.exposure import exposure, ranks
+from privasr_k2.privacy.audit.intervals import clopper_pearson
+from privasr_k2.randomness import stream
+
+if TYPE_CHECKING:
+    from lhotse.cut import Cut
+
+log = logging.getLogger(__name__)
+
+Words = tuple[str, ...]
+#: Features (N, T, F) and lengths (N,) to the best token sequence of each utterance.
+Recognize = Callable[[torch.Tensor, torch.Tensor], Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A name that somebody says.
+
+    Attributes:
+        cut: the utterance.
+        words: all of it.
+        first, last: the name's words, ``last`` exclusive.
+        label: its class.
+    """
+
+    cut: Cut
+    words: Words
+    first: int
+    last: int
+    label: str
+
+    @property
+    def name(self) -> Words:
+        """The words of the name."""
+        return self.words[self.first : self.last]
+
+    @property
+    def rest(self) -> list[Words]:
+        """What is said before the name and after it."""
+        return [self.words[: self.first], self.words[self.last :]]
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A mention whose speech is noise. ``features``: (T, F) float32."""
+
+    mention: Mention
+    features: np.ndarray
+
+
+def mentions_of(cuts: Iterable[Cut], classes: Sequence[str]) -> list[Mention]:
+    """All names of the classes that ``supervision.custom["entities"]`` marks, each one once."""
+    found = []
+    for cut in cuts:
+        if "original_id" in (cut.custom or {}):
+            continue
+        supervision = cut.supervisions[0]
+        words = tuple((supervision.text or "").split())
+        for first, last, label in (supervision.custom or {}).get("entities") or ():
+            if label in classes:
+                found.append(Mention(cut, words, first, last, label))
+    return found
+
+
+def chosen_mentions(
+    mentions: Sequence[Mention], config: RecognizerAttackConfig
+) -> tuple[list[Mention], dict[str, set[Words]]]:
+    """Mentions to attack, and all names by class.
+
+    Left out are names that the utterance says again. At most ``config.mentions`` are drawn.
+    """
+    names: dict[str, set[Words]] = {}
+    for mention in mentions:
+        names.setdefault(mention.label, set()).add(mention.name)
+    fit = [m for m in mentions if not any(holds(part, m.name) for part in m.rest)]
+    order = stream(config.seed, "mentions").permutation(len(fit))[: config.mentions]
+    return [fit[place] for place in sorted(order.tolist())], names
+
+
+def holds(words: Sequence[str], name: Words) -> bool:
+    """Whether a name's words stand in a row.
+
+    >>> said = ["call", "anna", "may", "now"]
+    >>> holds(said, ("anna", "may")), holds(said, ("may", "anna"))
+    (True, False)
+    """
+    size = len(name)
+    return any(tuple(words[n : n + size]) == name for n in range(len(words) - size + 1))
+
+
+def mask(
+    mentions: Sequence[Mention], aligner: Any, lang: Lang, kind: str, seed: int
+) -> list[Masked]:
+    """Replace the speech of each name by white noise as loud as the utterance.
+
+    Args:
+        aligner: a CTC model of the lang folder's tokens, public.
+        kind: of features, computed from audio.
+        seed: of the noise.
+
+    Returns:
+        those that the aligner can find.
+
+    Raises:
+        DataError: cuts without audio.
+    """
+    spelled = spellings(lang, {word for mention in mentions for word in mention.words})
+    masked = []
+    for number, mention in enumerate(mentions):
+        if not mention.cut.has_recording:
+            expected, way_out = "utterances with audio", "attack a corpus with audio"
+            raise DataError(mention.cut.id, expected, "features alone", way_out)
+        frames = _frames_of(mention, aligner, spelled)
+        if frames is not None:
+            generator = stream(seed, "mask", number)
+            features = _with_noise(mention.cut, *frames, kind, generator)
+            masked.append(Masked(mention, features))
+    log.info("%d of %d names masked", len(masked), len(mentions))
+    return masked
+
+
+def _frames_of(
+    mention: Mention, aligner: Any, spelled: dict[str, tuple[int, ...]]
+) -> tuple[int, int] | None:
+    """The first frame of a name and the one behind it; None where the words do not fit."""
+    if any(word not in spelled for word in mention.words):
+        return None
+    features = load_features(mention.cut)
+    tokens = [token for word in mention.words for token in spelled[word]]
+    device = next(aligner.parameters()).device
+    batch = torch.from_numpy(features).unsqueeze(0).to(device), torch.tensor([len(features)])
+    log_probs, _ = aligner.log_probs(batch[0], batch[1].to(device))
+    if log_probs.size(1) < needed_frames(tokens):
+        return None
+    labels = best_path(log_probs[0].cpu(), tokens)
+    spans = word_spans(labels, [[spelled[word]] for word in mention.words], repeats=False)
+    if spans is None:
+        return None
+    scaled = [(aligner.subsampling * first, aligner.subsampling * last) for first, last in spans]
+    return widened(scaled, mention.first, mention.last, len(features))
+
+
+def _with_noise(
+    cut: Cut, first: int, last: int, kind: str, generator: np.random.Generator
+) -> np.ndarray:
+    samples = np.asarray(cut.load_audio()[0], dtype=np.float32)
+    step = round(FRAME_SHIFT * cut.sampling_rate)
+    start, end = first * step, min(last * step, len(samples))
+    loud = float(np.sqrt(np.mean(np.square(samples))))
+    samples[start:end] = loud * generator.standard_normal(end - start).astype(np.float32)
+    return extract(samples, cut.sampling_rate, kind)
+
+
+def written(
+    masked: Sequence[Masked],
+    recognize: Recognize,
+    tokens: Sequence[str],
+    names: dict[str, set[Words]],
+    config: RecognizerAttackConfig,
+    device: torch.device | str,
+) -> dict[str, Any]:
+    """How often the true name is written, and how often any name of training.
+
+    Args:
+        recognize: of the attacked model.
+        tokens: the model's.
+        names: of training, by class; those that the rest of an utterance has do not count.
+    """
+    true, any_name = 0, 0
+    for features, lengths, of_batch in _batches(masked, config, device):
+        for one, found in zip(of_batch, recognize(features, lengths)):
+            words = join_tokens([tokens[token] for token in found]).split()
+            mention = one.mention
+            known = {n for of_class in names.values() for n in of_class}
+            known = {n for n in known if not any(holds(part, n) for part in mention.rest)}
+            true += holds(words, mention.name)
+            any_name += any(holds(words, name) for name in known)
+    return {
+        "mentions": len(masked),
+        **_rate("true_name", true, len(masked), config.confidence),
+        **_rate("any_name", any_name, len(masked), config.confidence),
+    }
+
+
+def _rate(name: str, count: int, of: int, confidence: float) -> dict[str, Any]:
+    interval = clopper_pearson(count, of, confidence=confidence)
+    return {name: count / of, f"{name}_interval": [interval.low, interval.high]}
+
+
+def _batches(
+    masked: Sequence[Masked], config: RecognizerAttackConfig, device: torch.device | str
+) -> Iterable[tuple[torch.Tensor, torch.Tensor, list[Masked]]]:
+    ordered = sorted(masked, key=lambda one: -len(one.features))
+    size = 0
+    while size < len(ordered):
+        longest = len(ordered[size].features) * FRAME_SHIFT
+        batch = ordered[size : size + max(1, int(config.max_duration / longest))]
+        size += len(batch)
+        features = [torch.from_numpy(one.features) for one in batch]
+        padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True).to(device)
+        yield padded, torch.tensor([*map(len, features)], device=device), batch
+
+
+def name_losses(
+    masked: Sequence[Masked],
+    others: dict[str, set[Words]],
+    scores_of: Scores,
+    lang: Lang,
+    config: RecognizerAttackConfig,
+    device: torch.device | str,
+) -> np.ndarray:
+    """(I, M, R) nats of M mentions with the true name first, then with R - 1 names of others.
+
+    Args:
+        others: names by class, of which those that nobody in training says are drawn.
+    """
+    spelled = spellings(lang, _all_words(masked, others))
+    hyps: dict[int, list[list[int]]] = {}
+    kept = []
+    for number, one in enumerate(masked):
+        mention = one.mention
+        listed = sorted(n for n in others.get(mention.label, ()) if all(w in spelled for w in n))
+        if len(listed) < config.other_names:
+            continue
+        generator = stream(config.seed, "names", number)
+        drawn = generator.permutation(len(listed))[: config.other_names]
+        names = [mention.name, *(listed[place] for place in drawn)]
+        texts = [[*mention.rest[0], *name, *mention.rest[1]] for name in names]
+        hyps[id(one)] = [[token for word in text for token in spelled[word]] for text in texts]
+        kept.append(one)
+    found = []
+    for features, lengths, batch in _batches(kept, config, device):
+        found.append(-scores_of(features, lengths, [hyps[id(one)] for one in batch]))
+    return np.concatenate(found, axis=1) if found else np.zeros((0, 0, config.other_names + 1))
+
+
+def _all_words(masked: Sequence[Masked], others: dict[str, set[Words]]) -> set[str]:
+    said = {word for one in masked for word in one.mention.words}
+    return said | {word for names in others.values() for name in names for word in name}
+
+
+def name_exposure(
+    losses: np.ndarray, place: int, reference: int | None, confidence: float
+) -> dict[str, Any]:
+    """Exposure of the true names in bits, and how often the true one is the likeliest.
+
+    Args:
+        losses: of :func:`name_losses`; candidates that fit into no frame have infinite ones.
+        place, reference: of the attacked recognizer, and of the public one, whose loss is
+            subtracted; None: nothing is.
+    """
+    if not losses.size:
+        return {}
+    own = losses[place] - (losses[reference] if reference is not None else 0.0)
+    own = own[np.isfinite(losses).all(axis=(0, 2))]  # the true name is among those that fit
+    if not len(own):
+        return {}
+    found = ranks(own[:, 0], own[:, 1:])
+    bits = exposure(found, space=own.shape[1])
+    first = int(np.count_nonzero(found == 1))
+    return {
+        "name_exposure": float(bits.mean()),
+        "name_exposure_possible": float(np.log2(own.shape[1])),
+        "name_exposure_by_chance": float(
+            np.mean(np.log2(own.shape[1]) - np.log2(np.arange(1, own.shape[1] + 1)))
+        ),
+        "names_ranked": len(own),
+        **_rate("name_first", first, len(own), confidence),
+    }
