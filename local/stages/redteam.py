@@ -1,5 +1,6 @@
 """Stages 3 and 8 of recipe redteam: canaries in the private speech, and attacks upon all models."""
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,9 @@ def attack(r: Recipe, o: Any, e: E2e, private: str) -> None:
         found = r.stage(8, f"canaries and names, {model}", "attack_recognizer",
                         config="attack_recognizer", in_canaries=e.planted, in_lm=lms[0],
                         in_public_lm=lms[1], out_attacks=f"{r.exp}/{model}/attacks.json", **common)
+        for (of, epsilon), system in e.dpsgd.items():
+            if of == model and epsilon == inf:
+                system.values["label"] = "clip only, no noise"
         for system in dpsgd:
             if "audit" in system.artifacts:
                 system.add("canary_audit", system.artifacts["audit"])

@@ -152,7 +152,7 @@ def paired_difference(
     """
     wins = [_wins(*attack), _wins(*blind)]
     counts = [
-        _drawn(names, replicates, stream(seed, "bootstrap", side))
+        drawn_counts(names, replicates, stream(seed, "bootstrap", side))
         for side, names in enumerate(speakers)
     ]
     pairs = counts[0].sum(axis=1) * counts[1].sum(axis=1)
@@ -169,8 +169,15 @@ def _wins(members: np.ndarray, others: np.ndarray) -> np.ndarray:
     return 0.5 * (np.sign(members[:, None] - others[None]) + 1)
 
 
-def _drawn(names: Sequence[str], replicates: int, generator: np.random.Generator) -> np.ndarray:
-    """(B, units): how often each unit's speaker was drawn."""
+def drawn_counts(
+    names: Sequence[str], replicates: int, generator: np.random.Generator
+) -> np.ndarray:
+    """(B, units): how often each unit's speaker is drawn, of as many draws as speakers.
+
+    Args:
+        names: of the units' speakers.
+        replicates: B.
+    """
     different, speaker = np.unique(np.asarray(names), return_inverse=True)
     shares = np.full(len(different), 1 / len(different))
     times = generator.multinomial(len(different), shares, size=replicates)

@@ -2,9 +2,8 @@
 
 A recognizer that remembers what it was trained on writes the true name, or another one of its
 training, where nothing can be heard [amid2022]. A public model, which has never heard the speaker,
-shows how often a name comes of itself. A second figure asks for less: is the true name likelier
-than names of the same class that nobody in the training has said, by how much the recognizer gains
-over the public one? The rank is reported as exposure in bits.
+shows how often a name comes of itself. :mod:`privasr_k2.attack.name_ranks` asks for less: is the
+true name likelier than others?
 
 [amid2022] E. Amid, O. Thakkar, A. Narayanan, R. Mathews, F. Beaufays, Extracting targeted training
 data from ASR models, and how to mitigate it, Interspeech 2022.
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from privasr_k2.attack.membership import Scores
 from privasr_k2.attack.occurrences import best_path, widened
 from privasr_k2.attack.settings import RecognizerAttackConfig
 from privasr_k2.data.batches import needed_frames
@@ -30,7 +28,6 @@ from privasr_k2.decoding.word_times import word_spans
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spellings
-from privasr_k2.privacy.audit.exposure import exposure, ranks
 from privasr_k2.privacy.audit.intervals import clopper_pearson
 from privasr_k2.randomness import stream
 
@@ -199,7 +196,7 @@ def written(
         names: of training, by class; those that the rest of an utterance has do not count.
     """
     true, any_name = 0, 0
-    for features, lengths, of_batch in _batches(masked, config, device):
+    for features, lengths, of_batch in batches_of(masked, config, device):
         for one, found in zip(of_batch, recognize(features, lengths)):
             words = join_tokens([tokens[token] for token in found]).split()
             mention = one.mention
@@ -209,20 +206,27 @@ def written(
             any_name += any(holds(words, name) for name in known)
     return {
         "mentions": len(masked),
-        **_rate("true_name", true, len(masked), config.confidence),
-        **_rate("any_name", any_name, len(masked), config.confidence),
+        **rate("true_name", true, len(masked), config.confidence),
+        **rate("any_name", any_name, len(masked), config.confidence),
     }
 
 
-def _rate(name: str, count: int, of: int, confidence: float) -> dict[str, Any]:
+def rate(name: str, count: int, of: int, confidence: float) -> dict[str, Any]:
+    """A share of mentions under its name, and its interval by Clopper and Pearson."""
     interval = clopper_pearson(count, of, confidence=confidence)
     return {name: count / of, f"{name}_interval": [interval.low, interval.high]}
 
 
-def _batches(
-    masked: Sequence[Masked], config: RecognizerAttackConfig, device: torch.device | str
+def longest_first(masked: Iterable[Masked]) -> list[Masked]:
+    """In the order in which they are recognized."""
+    return sorted(masked, key=lambda one: -len(one.features))
+
+
+def batches_of(
+    masked: Iterable[Masked], config: RecognizerAttackConfig, device: torch.device | str
 ) -> Iterable[tuple[torch.Tensor, torch.Tensor, list[Masked]]]:
-    ordered = sorted(masked, key=lambda one: -len(one.features))
+    """Padded features (N, T, F), lengths (N,) and whose they are, the longest first."""
+    ordered = longest_first(masked)
     size = 0
     while size < len(ordered):
         longest = len(ordered[size].features) * FRAME_SHIFT
@@ -231,71 +235,3 @@ def _batches(
         features = [torch.from_numpy(one.features) for one in batch]
         padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True).to(device)
         yield padded, torch.tensor([*map(len, features)], device=device), batch
-
-
-def name_losses(
-    masked: Sequence[Masked],
-    others: dict[str, set[Words]],
-    scores_of: Scores,
-    lang: Lang,
-    config: RecognizerAttackConfig,
-    device: torch.device | str,
-) -> np.ndarray:
-    """(I, M, R) nats of M mentions with the true name first, then with R - 1 names of others.
-
-    Args:
-        others: names by class, of which those that nobody in training says are drawn.
-    """
-    spelled = spellings(lang, _all_words(masked, others))
-    hyps: dict[int, list[list[int]]] = {}
-    kept = []
-    for number, one in enumerate(masked):
-        mention = one.mention
-        listed = sorted(n for n in others.get(mention.label, ()) if all(w in spelled for w in n))
-        if len(listed) < config.other_names:
-            continue
-        generator = stream(config.seed, "names", number)
-        drawn = generator.permutation(len(listed))[: config.other_names]
-        names = [mention.name, *(listed[place] for place in drawn)]
-        texts = [[*mention.rest[0], *name, *mention.rest[1]] for name in names]
-        hyps[id(one)] = [[token for word in text for token in spelled[word]] for text in texts]
-        kept.append(one)
-    found = []
-    for features, lengths, batch in _batches(kept, config, device):
-        found.append(-scores_of(features, lengths, [hyps[id(one)] for one in batch]))
-    return np.concatenate(found, axis=1) if found else np.zeros((0, 0, config.other_names + 1))
-
-
-def _all_words(masked: Sequence[Masked], others: dict[str, set[Words]]) -> set[str]:
-    said = {word for one in masked for word in one.mention.words}
-    return said | {word for names in others.values() for name in names for word in name}
-
-
-def name_exposure(
-    losses: np.ndarray, place: int, reference: int | None, confidence: float
-) -> dict[str, Any]:
-    """Exposure of the true names in bits, and how often the true one is the likeliest.
-
-    Args:
-        losses: of :func:`name_losses`; candidates that fit into no frame have infinite ones.
-        place, reference: of the attacked recognizer, and of the public one, whose loss is
-            subtracted; None: nothing is.
-    """
-    if not losses.size:
-        return {}
-    own = losses[place] - (losses[reference] if reference is not None else 0.0)
-    own = own[np.isfinite(losses).all(axis=(0, 2))]  # the true name is among those that fit
-    if not len(own):
-        return {}
-    found = ranks(own[:, 0], own[:, 1:])
-    bits = exposure(found, space=own.shape[1])
-    first = int(np.count_nonzero(found == 1))
-    return {
-        "name_exposure": float(bits.mean()),
-        "name_exposure_possible": float(np.log2(own.shape[1])),
-        "name_exposure_by_chance": float(
-            np.mean(np.log2(own.shape[1]) - np.log2(np.arange(1, own.shape[1] + 1)))
-        ),
-        "names_ranked": len(own),
-        **_rate("name_first", first, len(own), confidence),
-    }

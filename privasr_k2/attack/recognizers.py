@@ -12,12 +12,14 @@ import torch
 from privasr_k2.am.sequence import nbest
 from privasr_k2.attack import canary_losses, noise_masking
 from privasr_k2.attack.membership import Scores
+from privasr_k2.attack.name_ranks import name_exposure, name_losses
 from privasr_k2.attack.settings import RecognizerAttackConfig
 from privasr_k2.attack.speech_canaries import candidate_cuts, read_secrets
 from privasr_k2.data.features import FRAME_SHIFT
 from privasr_k2.errors import ConfigError
 from privasr_k2.graph.lang import Lang
 from privasr_k2.lm.perplexity import LanguageModel
+from privasr_k2.randomness import derive_seed
 
 if TYPE_CHECKING:
     from lhotse.cut import Cut
@@ -104,22 +106,29 @@ def attack_names(
     """
     said = noise_masking.mentions_of(people, config.classes)
     mentions, names = noise_masking.chosen_mentions(said, config)
-    unheard: dict[str, set[noise_masking.Words]] = {}
-    for mention in noise_masking.mentions_of(strangers, config.classes):
-        if mention.name not in names.get(mention.label, ()):
-            unheard.setdefault(mention.label, set()).add(mention.name)
+    new = [
+        mention
+        for mention in noise_masking.mentions_of(strangers, config.classes)
+        if mention.name not in names.get(mention.label, ())
+    ]
+    others, unheard = noise_masking.chosen_mentions(new, config)
     public, lang, device = attacked.models[-1], attacked.lang, attacked.device
-    masked = noise_masking.mask(mentions, public, lang, kind, config.seed)
+    masked, of_others = (
+        noise_masking.mask(side, public, lang, kind, derive_seed(config.seed, number))
+        for number, side in enumerate((mentions, others))
+    )
     if not masked:
         return {}
-    losses = noise_masking.name_losses(masked, unheard, attacked.scores_of, lang, config, device)
+    losses, losses_of_others = (
+        name_losses(side, unheard, attacked.scores_of, lang, config, device)
+        for side in (masked, of_others)
+    )
     found = {}
     for place, (name, model) in enumerate(zip(attacked.names, attacked.models)):
-        reference = attacked.reference(place)
-        recognize = _recognizer(model, config)
+        recognize, reference = _recognizer(model, config), attacked.reference(place)
         found[name] = {
             **noise_masking.written(masked, recognize, lang.tokens, names, config, device),
-            **noise_masking.name_exposure(losses, place, reference, config.confidence),
+            **name_exposure(losses, losses_of_others, place, reference, config),
         }
     return found
 

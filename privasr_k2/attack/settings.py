@@ -110,6 +110,7 @@ class RecognizerAttackConfig(Checked):
     top: Count
     delta: Delta
     confidence: Delta
+    replicates: Count
     max_duration: Positive
     seed: int
 

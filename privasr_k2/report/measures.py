@@ -132,7 +132,7 @@ _TITLES = {
         "silenced_exposure: with an LM, speech silenced, bits; canary_possible: possible, bits; "
         "true_name: true name written %; any_name: a name of training written %; "
         "name_first: true name ranked first %; name_exposure: exposure of names, bits; "
-        "name_by_chance: names by chance, bits"
+        "name_others: exposure of strangers' names, bits"
     ),
     ",.0f": (
         "errors: errors; insertions: ins; deletions: del; substitutions: sub; words: words; "
@@ -152,7 +152,8 @@ _TITLES = {
     ".1f": "speaker_min: lowest speaker %; speaker_max: highest speaker %",
     "+.2f": (
         "wer_difference: WER difference; per_difference: PER difference; "
-        "recall_difference: recall difference; ppl_change: PPL change %"
+        "recall_difference: recall difference; ppl_change: PPL change %; "
+        "name_beyond: names beyond strangers', bits"
     ),
     "epsilon": (
         "epsilon: epsilon; person_epsilon: epsilon, person; epsilon_rdp: epsilon (RDP); "

@@ -14,7 +14,7 @@ from tests.support.recipe_tools import assert_up_to_date, dry_run, recipe
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/redteam_char_speaker"
 TINY = "mini redteam --preset tiny --nj 1"
-SETTINGS = ("public only", "not private", "DP-SGD, epsilon inf", "DP-SGD, epsilon 8",
+SETTINGS = ("public only", "not private", "clip only, no noise", "DP-SGD, epsilon 8",
             "DP-SGD, epsilon 1")  # fmt: skip
 
 

@@ -146,7 +146,9 @@ def recognizer(path: str, context: Context) -> Reading:
         measures.append(Measure.within(metric, 100 * names[metric], ends, ""))
     if "name_exposure" in names:
         measures.append(Measure("name_exposure", float(names["name_exposure"])))
-        measures.append(Measure("name_by_chance", float(names["name_exposure_by_chance"])))
+        measures.append(Measure("name_others", float(names["name_exposure_others"])))
+        beyond = names["name_exposure_beyond"], names["name_exposure_beyond_interval"]
+        measures.append(Measure.within("name_beyond", *beyond, ""))
     if names:
         measures.append(Measure("masked_names", int(names["mentions"])))
     return Reading(tuple(measures))

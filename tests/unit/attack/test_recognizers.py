@@ -12,6 +12,7 @@ import torch
 
 from privasr_k2.attack import noise_masking
 from privasr_k2.attack.canary_losses import canary_losses, exposures, lm_losses
+from privasr_k2.attack.name_ranks import NameLosses, name_exposure
 from privasr_k2.attack.recognizers import Attacked, attack_canaries, attack_names
 from privasr_k2.attack.settings import RecognizerAttackConfig
 from privasr_k2.attack.speech_canaries import (
@@ -285,14 +286,18 @@ def test_names_are_written_and_ranked_by_who_remembers(
         lambda model, features, *_, **__: [[(model.written, 0.0)]] * len(features),
     )
     remembered = attacked(lang, [text for _, text, _ in said], models)
-    found = attack_names(remembered, members, strangers, "fbank", config("other_names=2"))
+    found = attack_names(remembered, members, strangers, "fbank", config("other_names=1"))
     assert [found[name]["true_name"] for name in remembered.names] == [1.0, 0.0, 0.0]
     assert [found[name]["any_name"] for name in remembered.names] == [1.0, 0.0, 0.0]
     assert found["knows"]["name_first"] == 1.0
-    assert found["knows"]["name_exposure"] == pytest.approx(np.log2(3))
+    assert found["knows"]["name_exposure"] == pytest.approx(1.0)
     assert found["knows"]["names_ranked"] == found["knows"]["mentions"] == 2
-    assert found["other"]["name_exposure"] < found["knows"]["name_exposure"]
-    few = attack_names(remembered, members, strangers, "fbank", config("other_names=3"))
+    # The strangers' names are in no training: what is ranked first there is chance.
+    low, high = found["knows"]["name_exposure_beyond_interval"]
+    assert low <= found["knows"]["name_exposure_beyond"] <= high
+    assert found["knows"]["name_exposure_beyond"] == 1 - found["knows"]["name_exposure_others"]
+    assert found["other"]["name_exposure_beyond"] < 1
+    few = attack_names(remembered, members, strangers, "fbank", config("other_names=2"))
     assert "name_exposure" not in few["knows"] and few["knows"]["true_name"] == 1.0
     bare = [cut.with_id(cut.id) for cut in members]
     for cut in bare:
@@ -307,3 +312,28 @@ def test_a_name_that_is_said_again_is_not_masked() -> None:
     kept, names = noise_masking.chosen_mentions([twice, once], config())
     assert kept == [once] and names == {"PER": {("may",)}}
     assert len(noise_masking.chosen_mentions([once] * 9, config("mentions=4"))[0]) == 4
+
+
+def ranked(first: float, mentions: int, seed: int) -> NameLosses:
+    """Names of twenty people, among seven others; a share ``first`` of them is learned by heart."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(2, mentions, 8))
+    values[0] += values[1]  # what is hard is hard for both
+    values[0, : round(first * mentions), 0] -= 9.0
+    return NameLosses(values, tuple(f"p{n % 20}" for n in range(mentions)))
+
+
+def test_names_count_beyond_those_of_strangers() -> None:
+    strangers = ranked(0.0, 160, 1)
+    found = name_exposure(ranked(0.5, 160, 2), strangers, 0, 1, config())
+    low, high = found["name_exposure_beyond_interval"]
+    assert 0.5 < low < found["name_exposure_beyond"] < high < 1.5
+    assert found["name_first"] > 0.5 and found["names_ranked"] == 160
+    nothing = name_exposure(ranked(0.0, 160, 3), strangers, 0, 1, config())
+    low, high = nothing["name_exposure_beyond_interval"]
+    assert low < 0 < high and high - low < 1.0
+    # What makes true names likelier without memory, strangers show as well.
+    both = name_exposure(ranked(0.5, 160, 2), ranked(0.5, 160, 4), 0, 1, config())
+    low, high = both["name_exposure_beyond_interval"]
+    assert both["name_exposure"] > 1.5 and low < 0.1 < high + 0.2
+    assert name_exposure(None, strangers, 0, 1, config()) == {}

@@ -148,6 +148,41 @@ def test_membership(folder: Path) -> None:
         call("infer_membership", *shared, *out, utterances)
 
 
+def test_members_beyond_what_needs_no_model(folder: Path) -> None:
+    """Noise and the blind baseline stand beside the losses; not where shards are asked for."""
+    shared = (
+        f"--in-models {folder}/one {folder}/two --in-feats {folder}/private"
+        f" --in-lang {folder}/lang --device cpu --config {section('membership')}"
+        f" --out-membership {folder}/membership.json"
+    )
+    more = "--set strengths=[0.1,0.3] copies=1 folds=2 replicates=50 utterances=2"
+    others = f"--in-others {folder}/public --in-reference {folder}/hybrid"
+    call("infer_membership", shared, others, more)
+    found = read_json(folder / "membership.json")
+    for told in found["models"].values():
+        for attack in (told, told["perturbed"]):
+            low, high = attack["beyond_blind_interval"]
+            assert low <= high and attack["members"] == 3 and attack["others"] == 4
+    assert found["blind"]["members"] == 3
+    write_json(folder / "shards.json", {"roster": {}})
+    with refused("expected losses alone"):
+        call("infer_membership", shared, f"--in-shards {folder}/shards.json", more)
+
+
+def test_recognizers_are_attacked_beside_a_public_one_of_ctc(folder: Path) -> None:
+    shared = (
+        f"--in-models {folder}/one --in-canaries {folder}/private --in-feats {folder}/private"
+        f" --in-lang {folder}/lang --out-attacks {folder}/attacks.json --device cpu"
+        f" --config {section('attack_recognizer')}"
+    )
+    with refused("--in-lm and --in-public-lm: expected both or none"):
+        call("attack_recognizer", shared, f"--in-reference {folder}/hybrid --in-lm {folder}/lm")
+    with refused("a reference of CTC"):
+        call("attack_recognizer", shared, f"--in-reference {folder}/two")
+    with refused("name the folder of plant_canaries"):
+        call("attack_recognizer", shared, f"--in-reference {folder}/hybrid")
+
+
 def heads_and_wholes(folder: Path, tokens: list[str]) -> tuple[str, ...]:
     """Three heads in ``heads/``, and the names of the same teachers as whole models."""
     torch.manual_seed(0)

@@ -79,6 +79,19 @@ def test_level_and_silences_are_as_asked():
     assert len(samples) - loud[-1] == pytest.approx(0.3 * 16000, abs=300)
 
 
+def test_fast_speech_keeps_the_length_of_the_file():
+    with espeak() as synthesizer:
+        normal, fast = (render(replace(JOB, speed=x), synthesizer) for x in (1.0, 2.5))
+    assert len(fast) == len(normal)
+    loud = [np.flatnonzero(abs(samples.astype(int)) > 200) for samples in (normal, fast)]
+    assert loud[1][0] == pytest.approx(loud[0][0], abs=100)
+    assert np.ptp(loud[1]) == pytest.approx(np.ptp(loud[0]) / 2.5, rel=0.02)
+    # Played faster, the spectrum is the same but for a factor.
+    spectra = [np.abs(np.fft.rfft(samples.astype(float), 1 << 17)) for samples in (normal, fast)]
+    mean = [float(np.average(np.arange(len(s)), weights=s**2)) for s in spectra]
+    assert mean[1] / mean[0] > 1.5
+
+
 def test_files_do_not_depend_on_processes_or_order(tmp_path: Path):
     voices = draw_voices(4, seed=1)
     lines = [(f"u{i}", f"This is number {i}.", voices[i % 4]) for i in range(6)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privasr_k2.attack.blind import Described
 from privasr_k2.attack.inversion_report import examine, report_values
 from privasr_k2.attack.membership import of_teachers
 from privasr_k2.attack.settings import InversionReportConfig, MembershipConfig, VoteAuditConfig
@@ -190,6 +191,38 @@ def test_members_and_shards_as_they_are_inferred(tmp_path: Path) -> None:
     assert value(reading, "auc", "GNMax, 3 teachers") == gains["gnmax/am"]["auc"]
     assert value(reading, "members", "elsewhere/am") == 30
     assert value(reading, "others", "elsewhere/am") == 20
+
+
+def test_attacks_upon_one_model_stand_in_one_row(tmp_path: Path) -> None:
+    """Figures of ``FILE#MODEL`` have no item, so that a table can show them side by side."""
+    config = loaded(MembershipConfig, "membership", "folds=2", "replicates=20")
+    rng = np.random.default_rng(1)
+
+    def side(prefix: str) -> Side:
+        names = [f"{prefix}{n}" for n in range(20)]
+        losses = {name: rng.normal(size=2) for name in names}
+        seen = {name: Described(rng.normal(size=3), name) for name in names}
+        return Side(losses, {name: rng.normal(size=2) for name in names}, seen)
+
+    told = study(side("m"), side("o"), ["one/am", "two/am"], config, reference=False)
+    write_json(tmp_path / "m.json", {"unit": "speaker", **told})
+    reading, of_two = of("membership", f"{tmp_path}/m.json#two/am"), told["models"]["two/am"]
+    assert value(reading, "auc") == of_two["auc"] and value(reading, "members") == 20
+    assert value(reading, "perturbed_auc") == of_two["perturbed"]["auc"]
+    assert value(reading, "blind_auc") == told["blind"]["auc"]
+    assert ends(reading, "perturbed_beyond_blind") == tuple(
+        of_two["perturbed"]["beyond_blind_interval"]
+    )
+    heard = {"mean_exposure": 2.0, "largest_possible_exposure": 3.0, "epsilon_lower": 0.5}
+    names = {"mentions": 7, "true_name": 0.25, "true_name_interval": [0.1, 0.5]}
+    write_json(tmp_path / "a.json", {"models": {"one/am": {"heard": heard, "names": names}}})
+    reading = of("recognizer", f"{tmp_path}/a.json#one/am")
+    assert value(reading, "canary_exposure") == 2.0 and value(reading, "masked_names") == 7
+    assert value(reading, "true_name") == 25.0 and ends(reading, "true_name") == (10.0, 50.0)
+    with pytest.raises(DataError, match="of the kind recognizer"):
+        of("recognizer", f"{tmp_path}/a.json#two/am")
+    write_json(tmp_path / "audit.json", BOUND)
+    assert value(of("canary_audit", tmp_path / "audit.json"), "audit_broken") == 53.1
 
 
 def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
