@@ -8,7 +8,7 @@ from local.stages import redteam
 from local.stages.data import PhoneOptions
 from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Positives, option
+from privasr_k2.recipe.options import Count, Positives, Share, option
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Options(PhoneOptions, E2eOptions):
     models: tuple[Literal["ctc"], ...] = option(("ctc",), "models to train; ctc aligns the names")
     dpsgd_epsilons: Positives = option((inf, 8.0, 1.0),
                                        "epsilons of DP-SGD; inf: clipped, without noise or claim")
+    lm_rounds: Count = option(60, "rounds in which the private speakers train an LM")
+    lm_share: Share = option(0.3, "probability of each speaker in a round")
 
 
 def stages(r: Recipe, o: Options) -> None:

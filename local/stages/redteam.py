@@ -6,6 +6,7 @@ from typing import Any
 
 from local.stages.data import feature_name
 from local.stages.e2e import E2e
+from local.stages.redteam_lms import train_lms
 from privasr_k2.recipe.declare import Declared, Recipe
 
 
@@ -24,15 +25,11 @@ def attack(r: Recipe, o: Any, e: E2e, private: str) -> None:
     Args:
         private: features of the private side without canaries.
     """
-    lms = [r.stage(8, f"n-gram LM, {title}", "train_ngram", config="lm_ngram", in_lang=e.lang,
-                   in_manifests=folder, out_lm=f"{r.exp}/lm/{name}.arpa.gz",
-                   set={"text": "train"})
-           for name, title, folder in (("private", "private text with canaries", e.private),
-                                       ("public", "public text", e.public))]
+    lms = train_lms(r, o, e)
     for model in o.models:
         public = e.public_model[model]
-        dpsgd = [system for (of, _), system in e.dpsgd.items() if of == model]
-        trained: list[Declared] = [e.not_private[model], *dpsgd]
+        dpsgd = {epsilon: system for (of, epsilon), system in e.dpsgd.items() if of == model}
+        trained: list[Declared] = [e.not_private[model], *dpsgd.values()]
         folders = [f"{system.folder}/am" for system in trained]
         common: dict[str, Any] = {"in_models": folders, "in_reference": e.public_am(model),
                                   "in_feats": private, "in_others": e.data.feats,
@@ -41,14 +38,16 @@ def attack(r: Recipe, o: Any, e: E2e, private: str) -> None:
                           out_membership=f"{r.exp}/{model}/membership.json",
                           set={"unit": o.privacy_unit}, **common)
         found = r.stage(8, f"canaries and names, {model}", "attack_recognizer",
-                        config="attack_recognizer", in_canaries=e.planted, in_lm=lms[0],
-                        in_public_lm=lms[1], out_attacks=f"{r.exp}/{model}/attacks.json", **common)
-        for (of, epsilon), system in e.dpsgd.items():
-            if of == model and epsilon == inf:
+                        config="attack_recognizer", in_canaries=e.planted,
+                        in_lms=[lms.not_private, *(lms.by_epsilon[epsilon] for epsilon in dpsgd)],
+                        in_public_lm=lms.public, out_attacks=f"{r.exp}/{model}/attacks.json",
+                        **common)
+        for epsilon, system in dpsgd.items():
+            if epsilon == inf:
                 system.values["label"] = "clip only, no noise"
-        for system in dpsgd:
             if "audit" in system.artifacts:
                 system.add("canary_audit", system.artifacts["audit"])
+                system.add("lm_audit", lms.claims[epsilon].artifacts["audit"])
         for system in (*trained, public):
             key = f"{Path(system.folder).name}/am"
             system.add("recognizer", f"{found}#{key}")

@@ -52,14 +52,14 @@ class Attacked:
 def attack_canaries(
     attacked: Attacked,
     folder: Path,
-    lms: tuple[LanguageModel, LanguageModel] | None,
+    lms: Sequence[LanguageModel],
     config: RecognizerAttackConfig,
 ) -> Found:
-    """Exposures by recognizer; the public one is fused with the public LM.
+    """Exposures by recognizer, each with its LM.
 
     Args:
         folder: of :func:`privasr_k2.attack.speech_canaries.plant_canaries`.
-        lms: one that has read the canaries, and a public one.
+        lms: of each recognizer, the public one last; none: recognizers alone.
 
     Raises:
         ConfigError: ranks that count for the bound are all that there are.
@@ -70,17 +70,16 @@ def attack_canaries(
         expected = f"below {secrets.candidates}, the candidates of a canary"
         raise ConfigError("top", expected, str(config.top), "set a lower top")
     cuts = candidate_cuts(folder, secrets)
-    of_lms = None if lms is None else [canary_losses.lm_losses(lm, cuts) for lm in lms]
+    of_lms = [canary_losses.lm_losses(lm, cuts) for lm in lms]
     losses = canary_losses.canary_losses(
         attacked.scores_of, cuts, attacked.lang, config, attacked.device
     )
     found = {}
     for place, name in enumerate(attacked.names):
         reference = attacked.reference(place)
-        fused = None
-        if of_lms is not None:
-            private, public = of_lms
-            fused = private - public if reference is not None else public
+        fused = of_lms[place] if of_lms else None
+        if fused is not None and reference is not None:
+            fused = fused - of_lms[reference]
         found[name] = canary_losses.exposures(
             losses, place, secrets, config, reference=reference, lm=fused
         )

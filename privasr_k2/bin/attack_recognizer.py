@@ -3,14 +3,15 @@ r"""Attack recognizers: exposure of canaries, alone and with an LM, and noise ma
     privasr verb attack_recognizer --in-models exp/redteam/nonprivate/am exp/redteam/dpsgd_8/am \
         --in-reference exp/public/am --in-canaries data/canaries_fbank \
         --in-feats data/sides_fbank/private --in-others data/feats_fbank \
-        --in-lang data/lang_char_public --in-lm exp/redteam/private.arpa.gz \
-        --in-public-lm exp/redteam/public.arpa.gz --out-attacks exp/redteam/attacks.json \
+        --in-lang data/lang_char_public --in-lms exp/redteam/lm/nonprivate exp/redteam/lm/8 \
+        --in-public-lm exp/redteam/lm/public --out-attacks exp/redteam/attacks.json \
         --config conf/redteam.yaml#attack_recognizer
 
 The models have learned from the features of plant_canaries, the reference has not: its loss is
-subtracted from theirs, and it is attacked beside them by its own loss. --in-lm has read the text of
---in-canaries. Names are those that --in-feats has marked; where it has none, none are masked.
---in-others are people in no training, whose names are compared with. The output is private.
+subtracted from theirs, and it is attacked beside them by its own loss. --in-lms, one for each
+model, have read the text of --in-canaries. Names are those that --in-feats has marked; where it has
+none, none are masked. --in-others are people in no training, with whose names they are compared.
+The output is private.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ def main() -> None:
         in_feats="DIR private speech without canaries",
         in_others="[DIR...] not in training",
         in_lang="DIR how words are spelled",
-        in_lm="[LM] of the private text with canaries",
+        in_lms="[LM...] of each model, in their order",
         in_public_lm="[LM] of public text",
         out_attacks="FILE JSON",
     )
-    if (args.in_lm is None) != (args.in_public_lm is None):
-        place = "--in-lm and --in-public-lm"
-        raise ConfigError(place, "both or none", "one of them", "give the other one, too")
+    wanted = len(args.in_models) if args.in_public_lm is not None else 0
+    if len(args.in_lms) != wanted:
+        expected = f"{wanted}, one for each model where --in-public-lm is given"
+        raise ConfigError("--in-lms", expected, str(len(args.in_lms)), "give both, or none")
 
     import torch
 
@@ -65,9 +67,8 @@ def main() -> None:
         raise ConfigError("--in-models", expected, "others", "give models of --models ctc")
     names = names_of(folders)
     attacked = Attacked(names, models.models, models.hypothesis_scores, lang, device)
-    lms = None
-    if args.in_lm is not None:
-        lms = open_lm(args.in_lm, args.device), open_lm(args.in_public_lm, args.device)
+    of_lms = [*args.in_lms, *filter(None, [args.in_public_lm])]
+    lms = [open_lm(path, args.device) for path in of_lms]
     canaries = attack_canaries(attacked, args.in_canaries, lms, config)
     people = cuts_of([args.in_feats], [config.private_role])
     strangers = cuts_of(args.in_others, config.other_roles)

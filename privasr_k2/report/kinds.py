@@ -34,6 +34,7 @@ READERS: Mapping[str, Reader] = {
     "agreement": privacy.agreement,
     "audit": attacks.audit,
     "canary_audit": attacks.canary_audit,
+    "lm_audit": attacks.lm_audit,
     "membership": attacks.membership,
     "inversion": attacks.inversion,
     "recognizer": attacks.recognizer,

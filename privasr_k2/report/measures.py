@@ -128,8 +128,8 @@ _TITLES = {
         "gold_word_recall: word recall %; residual: residual %; on_lists: on a public list %; "
         "on_own_list: on the list of its class %; in_names: in names of the background %; "
         "correct: correct %; fold_errors: held-out token errors %; "
-        "canary_exposure: exposure of canaries, bits; fused_exposure: with an LM, bits; "
-        "silenced_exposure: with an LM, speech silenced, bits; canary_possible: possible, bits; "
+        "canary_exposure: exposure of canaries, bits; fused_exposure: with its LM, bits; "
+        "silenced_exposure: with its LM, speech silenced, bits; canary_possible: possible, bits; "
         "true_name: true name written %; any_name: a name of training written %; "
         "name_first: true name ranked first %; name_exposure: exposure of names, bits; "
         "name_others: exposure of strangers' names, bits"
@@ -156,6 +156,7 @@ _TITLES = {
         "name_beyond: names beyond strangers', bits"
     ),
     "epsilon": (
+        "lm_claimed: LM: claimed epsilon; "
         "epsilon: epsilon; person_epsilon: epsilon, person; epsilon_rdp: epsilon (RDP); "
         "epsilon_pld: epsilon (PLD); claimed: claimed epsilon; epsilon_word: epsilon, a word; "
         "names_epsilon: epsilon, names of a person; only_for_epsilon: epsilon of small units"
@@ -178,6 +179,7 @@ _TITLES = {
     ),
     ",.4g": "agreement: share or number",
     ".3g": (
+        "lm_lower: LM: epsilon at least; lm_broken: LM: with less noise; "
         "audit_lower: epsilon at least; audit_broken: with less noise; "
         "audit_noise_free: without noise; audit_largest: could show; "
         "paper_epsilon: words x rounds x epsilon; "

@@ -54,6 +54,15 @@ def canary_audit(path: str, context: Context) -> Reading:
     return Reading(tuple(_bound("", content)))
 
 
+def lm_audit(path: str, context: Context) -> Reading:
+    """Of verb ``audit`` by marks of clients: what the LM beside a recognizer claims, in its row."""
+    marks = read_json(Path(path))["marks"]
+    lower = marks["epsilon_lower"]
+    values = marks["claimed_epsilon"], lower["sound"], lower["broken"]
+    metrics = "lm_claimed", "lm_lower", "lm_broken"
+    return Reading(tuple(Measure(name, float(value)) for name, value in zip(metrics, values)))
+
+
 def _bound(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
     lower = told["epsilon_lower"]
     yield Measure("claimed", float(told["claimed_epsilon"]), item=item)

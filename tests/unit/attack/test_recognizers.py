@@ -167,7 +167,7 @@ def attacked(lang: Lang, texts: Sequence[str], models: Sequence[Any] = ()) -> At
 
 def test_exposure_finds_the_model_that_remembers(planted: Path, lang: Lang) -> None:
     secrets = secret_texts(planted)
-    lms: Any = Bigrams(secrets), Bigrams([])
+    lms: Any = Bigrams(secrets), Bigrams(secrets), Bigrams([])
     found = attack_canaries(attacked(lang, secrets), planted, lms, config("top=1"))
     assert found["knows"]["heard"]["ranks"] == [1] * 6
     assert found["knows"]["heard"]["mean_exposure"] == 3.0
@@ -181,8 +181,8 @@ def test_exposure_finds_the_model_that_remembers(planted: Path, lang: Lang) -> N
         assert found["other"][kind]["ranks"] == [1] * 6
         assert found["public"][kind]["ranks"] == found["public"]["heard"]["ranks"]
     with pytest.raises(ConfigError, match="below 8"):
-        attack_canaries(attacked(lang, secrets), planted, None, config("top=8"))
-    assert attack_canaries(attacked(lang, []), planted, None, config())["knows"].keys() == {"heard"}
+        attack_canaries(attacked(lang, secrets), planted, [], config("top=8"))
+    assert attack_canaries(attacked(lang, []), planted, [], config())["knows"].keys() == {"heard"}
 
 
 def test_losses_are_nats_of_whole_sentences(planted: Path, lang: Lang) -> None:

@@ -175,8 +175,8 @@ def test_recognizers_are_attacked_beside_a_public_one_of_ctc(folder: Path) -> No
         f" --in-lang {folder}/lang --out-attacks {folder}/attacks.json --device cpu"
         f" --config {section('attack_recognizer')}"
     )
-    with refused("--in-lm and --in-public-lm: expected both or none"):
-        call("attack_recognizer", shared, f"--in-reference {folder}/hybrid --in-lm {folder}/lm")
+    with refused("--in-lms: expected 0, one for each model where --in-public-lm is given, found 1"):
+        call("attack_recognizer", shared, f"--in-reference {folder}/hybrid --in-lms {folder}/lm")
     with refused("a reference of CTC"):
         call("attack_recognizer", shared, f"--in-reference {folder}/two")
     with refused("name the folder of plant_canaries"):
