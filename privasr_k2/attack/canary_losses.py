@@ -19,7 +19,7 @@ import torch
 
 from privasr_k2.attack.membership import Scores, unit_losses
 from privasr_k2.attack.perturbed import silenced
-from privasr_k2.attack.settings import MembershipConfig, RecognizerAttackConfig
+from privasr_k2.attack.settings import RecognizerAttackConfig
 from privasr_k2.attack.speech_canaries import Secrets
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import Lang
@@ -75,19 +75,13 @@ def _of_each(
     device: torch.device | str,
 ) -> np.ndarray:
     """(I, K R) nats a token."""
-    found = unit_losses(scores_of, cuts, lang, _by_utterance(config), device)
+    settings = {"unit": "utterance", "max_duration": config.max_duration}
+    found = unit_losses(scores_of, cuts, lang, device, **settings)
     missing = [cut.id for cut in cuts if cut.id not in found]
     if missing:
         expected, way_out = "speech with frames for all of its words", "plant slower canaries"
         raise DataError("canaries", expected, f"{len(missing)} without, {missing[0]}", way_out)
     return np.stack([found[cut.id] for cut in cuts], axis=1)
-
-
-def _by_utterance(config: RecognizerAttackConfig) -> MembershipConfig:
-    """Settings of losses; those of inference are not used."""
-    unused: dict[str, Any] = dict(private_role="", other_roles=["-"], fpr=0.5, confidence=0.5)
-    unused |= dict(utterances=0, strengths=[], copies=1, folds=0, replicates=1, seed=config.seed)
-    return MembershipConfig(unit="utterance", max_duration=config.max_duration, **unused)
 
 
 def lm_losses(lm: LanguageModel, cuts: Sequence[Cut]) -> np.ndarray:

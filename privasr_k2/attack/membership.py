@@ -42,12 +42,18 @@ def unit_losses(
     scores_of: Scores,
     cuts: Iterable[Cut],
     lang: Lang,
-    config: MembershipConfig,
     device: torch.device | str,
+    *,
+    unit: str,
+    max_duration: float,
 ) -> dict[str, np.ndarray]:
     """Unit -> (I,) nats a token in each of I models, over all its speech.
 
     Utterances that cannot be spelled, or are too short for their text, are left out.
+
+    Args:
+        unit: ``speaker`` or ``utterance``.
+        max_duration: seconds of speech in a batch.
     """
     from lhotse import CutSet
 
@@ -56,7 +62,7 @@ def unit_losses(
     sums: dict[str, np.ndarray] = {}
     tokens: dict[str, int] = defaultdict(int)
     ordered = sorted(known, key=lambda cut: (-cut.duration, cut.id))
-    for batch in batches(ordered, config.max_duration):
+    for batch in batches(ordered, max_duration):
         features = [torch.from_numpy(load_features(cut)) for cut in batch]
         padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True).to(device)
         lengths = torch.tensor([len(values) for values in features], device=device)
@@ -64,10 +70,10 @@ def unit_losses(
         losses = -scores_of(padded, lengths, [[text] for text in texts])[:, :, 0]
         for cut, text, loss in zip(batch, texts, losses.T):
             if text and np.isfinite(loss).all():
-                unit = (cut.supervisions[0].speaker or "") if config.unit == "speaker" else cut.id
-                sums[unit] = sums.get(unit, 0.0) + loss
-                tokens[unit] += len(text)
-    return {unit: sums[unit] / tokens[unit] for unit in sorted(sums)}
+                name = (cut.supervisions[0].speaker or "") if unit == "speaker" else cut.id
+                sums[name] = sums.get(name, 0.0) + loss
+                tokens[name] += len(text)
+    return {name: sums[name] / tokens[name] for name in sorted(sums)}
 
 
 def of_teachers(

@@ -74,13 +74,13 @@ def main() -> None:
 
     def side(feats: list[Path], roles: list[str]) -> Side:
         cuts = drawn_cuts(cuts_of(feats, roles), config.utterances, config.seed)
-        clean = unit_losses(models.hypothesis_scores, cuts, lang, config, device)
+        limits = {"unit": config.unit, "max_duration": config.max_duration}
         draws = {"copies": config.copies, "seed": config.seed}
-        perturbed = [
-            unit_losses(noisy(models.hypothesis_scores, strength=strength, **draws),
-                        cuts, lang, config, device)
-            for strength in config.strengths
-        ]  # fmt: skip
+        own = models.hypothesis_scores
+        perturbing = [noisy(own, strength=strength, **draws) for strength in config.strengths]
+        clean, *perturbed = (
+            unit_losses(scores_of, cuts, lang, device, **limits) for scores_of in (own, *perturbing)
+        )
         rises = loss_rise(clean, perturbed) if perturbed else None
         return Side(clean, rises, describe(cuts, config.unit) if config.folds else None)
 

@@ -29,8 +29,9 @@ def test_all_attacks_at_all_settings_in_one_table(tmp_path: Path) -> None:
     for label in SETTINGS:
         wanted = heard if label == "public only" else heard | members
         assert wanted <= metrics[label].keys(), label
-        assert ("audit_broken" in metrics[label]) == (label[-1] in "81"), label
-    # The LM has read the canaries and nothing protects it; the public one has not.
+        for metric in ("audit_broken", "lm_broken"):
+            assert (metric in metrics[label]) == (label[-1] in "81"), label
+    # The LM without protection has learned the canaries; the public one has not read them.
     fused = {label: metrics[label]["silenced_exposure"]["value"] for label in SETTINGS}
     assert fused["not private"] == metrics["not private"]["canary_possible"]["value"]
     assert fused["public only"] < fused["not private"]
@@ -50,7 +51,10 @@ def test_all_attacks_at_all_settings_in_one_table(tmp_path: Path) -> None:
     members = read_json(exp / "ctc/membership.json")["models"]["nonprivate/am"]["members"]
     assert members == len(real)
     entries = Ledger(tmp_path / "privacy/ledger.json").entries()
-    assert {entry.spending.units for entry in entries} == {len(train)} and len(entries) == 2
+    # A recognizer and an LM at each epsilon.
+    assert {entry.spending.units for entry in entries} == {len(train)} and len(entries) == 4
+    claims = [r["value"] for r in rows if r["metric"] in ("claimed", "lm_claimed")]
+    assert max(claims) <= 8 and sum(0.99 < claim <= 1 for claim in claims) >= 2
     assert_up_to_date(TINY, "--work-dir", tmp_path)
 
 

@@ -15,6 +15,8 @@ COLUMNS = {
     "claimed epsilon": ("claimed", False),
     "found": ("audit_lower", False),
     "with a tenth of the noise": ("audit_broken", False),
+    "LM: found": ("lm_lower", False),
+    "LM: with a tenth": ("lm_broken", False),
     "AUC": ("auc", False),
     "AUC - blind": ("beyond_blind", True),
     "perturbed AUC - blind": ("perturbed_beyond_blind", True),
@@ -42,7 +44,7 @@ def cell(rows: list[Row], label: str, metric: str, interval: bool) -> str:
 
 def table(rows: list[Row]) -> str:
     """The table of the page in Markdown."""
-    labels = dict.fromkeys(row.label for row in rows if row.method != "recipe")
+    labels = dict.fromkeys(row.label for row in rows if row.method not in ("recipe", "fedlm"))
     lines = [["setting", *COLUMNS], ["---", *("---:" for _ in COLUMNS)]]
     for label in labels:
         lines.append([label, *(cell(rows, label, *column) for column in COLUMNS.values())])
@@ -60,11 +62,13 @@ def test_the_table_is_that_of_the_results() -> None:
 def test_every_broken_variant_is_found() -> None:
     """A tenth of the claimed noise exceeds the claim; the claimed noise does not."""
     rows = read_rows(RESULTS)
-    of = {
-        metric: {row.label: row.value for row in rows if row.metric == metric and not row.item}
-        for metric in ("claimed", "audit_lower", "audit_broken")
-    }
-    assert len(of["claimed"]) == 2
-    for label, claimed in of["claimed"].items():
-        assert isinstance(claimed, float)
-        assert of["audit_lower"][label] <= claimed < of["audit_broken"][label], label
+    kinds = (("claimed", "audit_lower", "audit_broken"), ("lm_claimed", "lm_lower", "lm_broken"))
+    for metrics in kinds:
+        claimed, lower, broken = (
+            {row.label: row.value for row in rows if row.metric == metric and not row.item}
+            for metric in metrics
+        )
+        assert len(claimed) == 2
+        for label, claim in claimed.items():
+            assert isinstance(claim, float)
+            assert lower[label] <= claim < broken[label], label

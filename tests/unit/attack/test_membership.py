@@ -34,7 +34,7 @@ def test_losses_are_nats_a_token_of_all_speech(tmp_path: Path) -> None:
     write_cuts(tmp_path / "feats", "train", said)
     cuts = list(cuts_of([tmp_path / "feats"], ["train"]))
     scores = TeacherEnsemble(models, per_token=False).hypothesis_scores
-    found = unit_losses(scores, cuts, lang, config("max_duration=0.5"), "cpu")
+    found = unit_losses(scores, cuts, lang, "cpu", unit="speaker", max_duration=0.5)
     assert list(found) == ["x", "y"]
     alone = []
     for cut in (cuts[0], cuts[2]):
@@ -43,7 +43,7 @@ def test_losses_are_nats_a_token_of_all_speech(tmp_path: Path) -> None:
         batch = features, torch.tensor([features.size(1)]), [[tokens]]
         alone.append([-float(score_hypotheses(one, *batch)[0]) for one in models])
     assert found["y"] == pytest.approx(np.array(alone).sum(0) / (3 + 6), rel=1e-4)
-    by_utterance = unit_losses(scores, cuts, lang, config("unit=utterance"), "cpu")
+    by_utterance = unit_losses(scores, cuts, lang, "cpu", unit="utterance", max_duration=60)
     assert len(by_utterance) == 3
     assert by_utterance[cuts[0].id] == pytest.approx(np.array(alone[0]) / 3, rel=1e-4)
 

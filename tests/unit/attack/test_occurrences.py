@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from privasr_k2.attack.occurrences import best_path, by_speaker, cuts_of, find_occurrences
+from privasr_k2.attack.occurrences import (
+    best_path,
+    by_speaker,
+    cuts_of,
+    drawn_cuts,
+    find_occurrences,
+)
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import load_lang
 from tests.support.attack_small import SPELLED, speak, write_cuts, write_lang
@@ -94,3 +100,16 @@ def test_speakers_are_sorted(folder: Path) -> None:
 def test_a_folder_without_the_roles(folder: Path) -> None:
     with pytest.raises(DataError, match="a role out of dev adapt"):
         list(cuts_of([folder / "feats"], ["dev", "adapt"]))
+
+
+def test_few_utterances_of_each_speaker_are_drawn(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    said = [(who, "AB", speak("AB", rng)) for who in "xxxxyy"]
+    write_cuts(tmp_path / "feats", "train", said)
+    cuts = list(cuts_of([tmp_path / "feats"], ["train"]))
+    cuts[0].custom = {"original_id": "other"}
+    drawn = drawn_cuts(cuts, 2, 1)
+    assert [cut.supervisions[0].speaker for cut in drawn] == ["x", "x", "y", "y"]
+    assert drawn == drawn_cuts(cuts, 2, 1) and cuts[0] not in drawn
+    assert drawn_cuts(cuts, 0, 1) == cuts[1:]
+    assert {cut.id for n in range(9) for cut in drawn_cuts(cuts, 1, n)} == {c.id for c in cuts[1:]}

@@ -223,6 +223,9 @@ def test_attacks_upon_one_model_stand_in_one_row(tmp_path: Path) -> None:
         of("recognizer", f"{tmp_path}/a.json#two/am")
     write_json(tmp_path / "audit.json", BOUND)
     assert value(of("canary_audit", tmp_path / "audit.json"), "audit_broken") == 53.1
+    write_json(tmp_path / "lm.json", {"marks": BOUND})
+    told = {m.metric: m.value for m in of("lm_audit", tmp_path / "lm.json").measures}
+    assert told == {"lm_claimed": 8.0, "lm_lower": 2.96, "lm_broken": 53.1}
 
 
 def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
