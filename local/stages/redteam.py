@@ -43,6 +43,7 @@ def attack(r: Recipe, o: Any, e: E2e, private: str) -> None:
                         in_public_lm=lms.public, out_attacks=f"{r.exp}/{model}/attacks.json",
                         **common)
         for epsilon, system in dpsgd.items():
+            system.values["headline"] = False  # models that learned canaries are for audits alone
             if epsilon == inf:
                 system.values["label"] = "clip only, no noise"
             if "audit" in system.artifacts:
