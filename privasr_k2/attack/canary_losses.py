@@ -75,8 +75,8 @@ def _of_each(
     device: torch.device | str,
 ) -> np.ndarray:
     """(I, K R) nats a token."""
-    settings = {"unit": "utterance", "max_duration": config.max_duration}
-    found = unit_losses(scores_of, cuts, lang, device, **settings)
+    seconds = config.max_duration
+    found = unit_losses(scores_of, cuts, lang, device, unit="utterance", max_duration=seconds)
     missing = [cut.id for cut in cuts if cut.id not in found]
     if missing:
         expected, way_out = "speech with frames for all of its words", "plant slower canaries"

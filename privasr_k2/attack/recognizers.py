@@ -136,7 +136,8 @@ def _recognizer(model: Any, config: RecognizerAttackConfig) -> noise_masking.Rec
     """Its best token sequence of each utterance."""
 
     def best(features: torch.Tensor, lengths: torch.Tensor) -> list[list[int]]:
-        longest = (lengths * FRAME_SHIFT * config.tokens_per_second).ceil().long().cpu()
+        seconds = lengths.double().cpu() * FRAME_SHIFT
+        longest = torch.ceil(seconds * config.tokens_per_second).long()
         lists = nbest(model, features, lengths, longest, beam=config.beam, num_paths=1)
         return [[*found[0][0]] if found else [] for found in lists]
 

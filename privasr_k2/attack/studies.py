@@ -56,9 +56,9 @@ def study(
     units = [side.units for side in sides]
     both = sorted(set(units[0]) & set(units[1]))
     if both or not all(units):
-        found = f"{len(units[0])} members, {len(units[1])} others, {len(both)} of them both"
+        given = f"{len(units[0])} members, {len(units[1])} others, {len(both)} of them both"
         expected = f"{config.unit}s who are not in the training"
-        raise DataError("--in-others", expected, f"{found} {' '.join(both[:3])}", "name others")
+        raise DataError("--in-others", expected, f"{given} {' '.join(both[:3])}", "name others")
     blind = _blind(sides, units, config)
     found: dict[str, Any] = {"models": {}}
     if blind is not None:
