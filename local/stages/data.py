@@ -107,7 +107,8 @@ def compute_features(r: Recipe, title: str, manifests: str, feats: str, kind: st
 
 def am_layers(r: Recipe, model: str) -> tuple[str, ...]:
     """Settings of an acoustic model of a kind: those of a small one upon a public encoder."""
-    return (f"am_{model}",) if r.data.encoder_model is None else (f"am_{model}", "am_head")
+    alone = r.data.encoder_model is None or model == "whisper"
+    return (f"am_{model}",) if alone else (f"am_{model}", "am_head")
 
 
 def part_values(r: Recipe) -> dict[str, Any]:

@@ -17,12 +17,22 @@ from local.stages.data import (
     prepare_lang,
     upon,
 )
+from local.stages.whisper_decoder import import_decoder, own_search, prepare_whisper
 from privasr_k2.recipe.declare import Declared, Recipe
-from privasr_k2.recipe.options import Count, Delta, Positives, from_conf, option, path_option
+from privasr_k2.recipe.options import (
+    Count,
+    Delta,
+    Positives,
+    Words,
+    from_conf,
+    option,
+    path_option,
+)
 
-Model = Literal["ctc", "rnnt", "ctc_attention", "las"]
+Model = Literal["ctc", "rnnt", "ctc_attention", "las", "whisper"]
 Models = Annotated[tuple[Model, ...], MinLen(1)]
-MODEL_LABELS = {"rnnt": "RNN-T", "ctc_attention": "CTC/attention", "las": "LAS", "ctc": "CTC"}
+MODEL_LABELS = {"rnnt": "RNN-T", "ctc_attention": "CTC/attention", "las": "LAS", "ctc": "CTC",
+                "whisper": "Whisper"}
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,10 @@ class E2eOptions(PublicOptions):
     graph: bool = option(False, "ctc: search words in a graph with the public LM; always of phones")
     init: Literal["public", "scratch"] = option("public", "initial weights of private training")
     privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
+    dpsgd_trained: Words = option(
+        (), "parts that DP-SGD trains: all output last_block bias norm lora (default: by conf)")
+    whisper: Path | None = path_option(
+        "--models whisper: the same model for CTranslate2, whose own search is shown beside")
     private_epochs: Count | None = from_conf("am_finetune.epochs",
                                              "epochs of models of private data")
 
@@ -62,6 +76,7 @@ class Sides:
 
     Attributes:
         private, public, pool: features folders; only ``private`` is protected.
+        all_private: everybody of train is private, and the model public as it comes; dev is public.
         head_sides: the sides of a public encoder's outputs, on which the public model's head is
             trained; ``sides``, unless further layers are trained.
     """
@@ -69,6 +84,7 @@ class Sides:
     data: Data
     sides: str
     head_sides: str
+    all_private: bool = field(default=False, kw_only=True)
 
     @property
     def lang(self) -> str:
@@ -76,11 +92,11 @@ class Sides:
 
     @property
     def private(self) -> str:
-        return f"{self.sides}/private"
+        return self.data.feats if self.all_private else f"{self.sides}/private"
 
     @property
     def public(self) -> str:
-        return f"{self.sides}/public"
+        return self.data.feats if self.all_private else f"{self.sides}/public"
 
     @property
     def pool(self) -> str:
@@ -121,6 +137,13 @@ class E2e(Sides):
         """The public model of an architecture."""
         return f"{self.base}/{model}/public/am"
 
+    @property
+    def decoding(self) -> str | tuple[str, ...]:
+        """Sections of the search."""
+        if self.graph:
+            return "decode"
+        return ("decode_e2e", "decode_whisper") if self.all_private else "decode_e2e"
+
     def weights(self, model: str) -> str:
         """What dev chose for the public model of an architecture."""
         return f"{self.base}/{model}/weights.json"
@@ -134,12 +157,19 @@ def shown(number: float) -> str:
 def am_config(r: Recipe, o: E2eOptions, model: str) -> tuple[str, ...]:
     """Settings of a private training: shorter where it starts at the public model."""
     upper = () if r.data.encoder_trained == "head" else ("am_upper",)
-    return (*am_layers(r, model), *upper, *(["am_finetune"] if o.init == "public" else []))
+    finetune = o.init == "public" and model != "whisper"
+    return (*am_layers(r, model), *upper, *(["am_finetune"] if finetune else []))
 
 
 def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     """Stages 0 to 3: data, who is private and who public, and a lang directory of public text."""
     d = r.data
+    protects = f"each {o.privacy_unit} of {r.people}/train"
+    trained = "".join(f"_{part}" for part in o.dpsgd_trained)
+    if "whisper" in o.models:
+        data, name = prepare_whisper(r, o), f"{upon(r)}{d.token_type}"
+        base, dpsgd = f"exp/e2e_{name}", f"exp/dpsgd_{name}{trained}_{o.privacy_unit}"
+        return E2e(data, "", "", base, base, dpsgd, protects, name=name, all_private=True)
     has_graph = o.graph or d.token_type == "phone"
     if has_graph and o.models != ("ctc",):
         r.refuse("--models", "ctc alone with a graph, which phones need", " ".join(o.models),
@@ -153,8 +183,8 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     base = f"exp/e2e_{name}"
     scratch = "_scratch" if o.init == "scratch" else ""
     return E2e(s.data, s.sides, s.head_sides, base, base + scratch,
-               f"exp/dpsgd_{name}_{o.privacy_unit}{scratch}",
-               protects=f"each {o.privacy_unit} of {r.people}/train", graph=graph, name=name)
+               f"exp/dpsgd_{name}{trained}_{o.privacy_unit}{scratch}", protects, graph=graph,
+               name=name)
 
 
 def prepare_sides(r: Recipe, o: PublicOptions) -> Sides:
@@ -225,18 +255,21 @@ def recognize(r: Recipe, e: E2e, number: int, title: str, *, model: str, role: s
               out: str, weights: str | None = None, **settings: str) -> str:
     """Decode a role, with the weights that dev chose or over a grid of them."""
     return r.stage(number, title, "decode", jobs=r.run.nj, device=True,
-                   config="decode" if e.graph else "decode_e2e", in_model=model,
+                   config=e.decoding, in_model=model,
                    in_graph=e.graph or None, in_feats=feats, in_weights=weights,
                    out_hyps=f"{out}/JOB.jsonl", set={"role": role, **settings})
 
 
 def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
     """Stages 4 and 5: a model of public data alone, and one of all private data."""
+    own = own_search(r, e.data, o.whisper)
     for model in o.models:
         folder = f"{e.base}/{model}/public"
         e.public_model[model] = public = r.system(
-            f"{model}/public", label="public only", method="public", folder=folder, model=model)
-        am = train_public(r, o, e, model, folder)
+            f"{model}/public", label="public only", method="public", folder=folder, model=model,
+            compare_with=own)
+        am = (import_decoder(r, e.lang, folder) if model == "whisper"
+              else train_public(r, o, e, model, folder))
         recognize(r, e, 4, f"decode dev, public {model}", model=am, role="dev", feats=e.public,
                   out=f"{folder}/decode_dev")
         what = "LM weight and insertion penalty" if e.graph else "insertion penalty"
@@ -275,6 +308,11 @@ def public_init(o: E2eOptions, e: E2e, model: str) -> str | None:
     return e.public_am(model) if o.init == "public" else None
 
 
+def dpsgd_config(model: str) -> tuple[str, ...]:
+    """Sections of DP-SGD."""
+    return ("dpsgd", "dpsgd_whisper") if model == "whisper" else ("dpsgd",)
+
+
 def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
     """Stage 6: DP-SGD at each epsilon (privasr_k2.dpsgd.train), and the audit of its claim."""
     scratch = {"init": "scratch"} if o.init == "scratch" else {}
@@ -291,9 +329,9 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             e.dpsgd[model, epsilon] = system
             data = {"data": f"{r.people}/train", "unit": o.privacy_unit, "delta": o.delta}
             data |= {"epsilon": epsilon} if claims else {}
-            data |= part_values(r)
+            data |= {"trained": list(o.dpsgd_trained)} if o.dpsgd_trained else part_values(r)
             am = r.stage(6, f"DP-SGD, {model}, epsilon {name}", "train_dpsgd", train=True,
-                         config="dpsgd", spends=claims, in_private_feats=e.private,
+                         config=dpsgd_config(model), spends=claims, in_private_feats=e.private,
                          in_public_dev=e.public, in_lang=e.lang, in_public_init=e.public_am(model),
                          out_dir=f"{system.folder}/am",
                          out_privacy=system.path("privacy", "privacy.json") if claims else None,
@@ -301,8 +339,9 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             e.decoded.append((system, model, am, {}))
             if o.audit and claims:
                 r.stage(6, f"audit of DP-SGD, {model}, epsilon {name}", "audit", device=True,
-                        num_jobs=True, config=("dpsgd", "audit_dpsgd"), in_private_feats=e.private,
-                        in_public_dev=e.public, in_lang=e.lang, in_init=e.public_am(model),
+                        num_jobs=True, config=(*dpsgd_config(model), "audit_dpsgd"),
+                        in_private_feats=e.private, in_public_dev=e.public, in_lang=e.lang,
+                        in_init=e.public_am(model),
                         out_audit=system.path("audit", "audit.json"), set={**data, **scratch})
 
 

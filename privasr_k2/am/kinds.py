@@ -37,16 +37,19 @@ class Kind:
         spec: content of ``model.yaml``: all that the model's form depends on.
         make: a spec to a model.
         task: its losses.
+        imported: whether sizes and first weights are those of a model from elsewhere; it is only
+            trained further.
     """
 
     config: type[AmConfig]
     spec: type[Any]
     make: Callable[[Any], AcousticModel]
     task: type[AmTask]
+    imported: bool = False
 
 
 def _own_kinds() -> None:
-    for name in ("ctc", "rnnt", "ctc_attention", "las"):
+    for name in ("ctc", "rnnt", "ctc_attention", "las", "whisper"):
         importlib.import_module(f"privasr_k2.am.{name}")
 
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import Upper, continue_model, save_model
-from privasr_k2.am.kinds import new_model, spec_of, task_of
+from privasr_k2.am.files import SPEC
+from privasr_k2.am.kinds import KINDS, new_model, read_spec, spec_of, task_of
 from privasr_k2.am.model import AcousticModel, AmConfig, feature_statistics
 from privasr_k2.data.batches import Batches, NothingLeftError, drop_unalignable
 from privasr_k2.data.folds import fold_of
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.encoders.upper import read_upper
-from privasr_k2.errors import ConfigError
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import write_json
 from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.graph.spelled import spelled_targets
@@ -92,7 +93,7 @@ def train_cuts(
 ) -> None:
     """As :func:`train_am`, from the cuts of the roles ``train`` and ``dev``."""
     first = next(iter(cuts["train"]), None) or cuts["dev"][0]
-    spec = spec_of(config, first.num_features, lang.num_tokens)
+    spec = spec_to_train(config, init, first.num_features, lang.num_tokens)
     model = begin_model(spec, config, init, lang.tokens, upper)
     sources: dict[str, Batches] = {}
     for role in ("dev", "train"):
@@ -124,6 +125,25 @@ def train_cuts(
         about = {"fold": config.fold, "folds": config.folds} if config.folds else {}
         write_json(folder / DEV_SCORES, {**about, **scores})
         save_model(folder, model.spec, weights, lang.tokens)
+
+
+def spec_to_train(config: AmConfig, init: Path | None, feature_dim: int, num_tokens: int) -> Any:
+    """The spec of the configuration; of an imported kind that of the model ``init``.
+
+    Raises:
+        ConfigError: an imported kind without ``init``.
+        DataError: ``init`` reads features of another size.
+    """
+    if not KINDS[config.kind].imported:
+        return spec_of(config, feature_dim, num_tokens)
+    if init is None:
+        way_out = "import a model (privasr import) and give it as --in-init"
+        raise ConfigError(f"kind: {config.kind}", "a model to train further", "none", way_out)
+    spec = read_spec(init / SPEC)
+    if spec.feature_dim != feature_dim:
+        expected, way_out = f"features of {spec.feature_dim}", "compute those of its encoder"
+        raise DataError(init / SPEC, expected, str(feature_dim), way_out)
+    return spec
 
 
 def begin_model(

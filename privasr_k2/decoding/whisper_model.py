@@ -17,6 +17,7 @@ from privasr_k2.encoders.loading import describe_files
 from privasr_k2.encoders.log_mel import log_mel
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_json, read_lines
+from privasr_k2.text.byte_pieces import BYTES
 
 if TYPE_CHECKING:
     import ctranslate2
@@ -173,7 +174,7 @@ def text_of(tokens: Sequence[str]) -> str:
     ' Caf\xe9.'
     """
     spelled = "".join(token for token in tokens if not _is_special(token))
-    return bytes(_BYTES[character] for character in spelled).decode(errors="replace")
+    return bytes(BYTES[character] for character in spelled).decode(errors="replace")
 
 
 def about_whisper(whisper: WhisperModel, config: BeamConfig) -> dict[str, Any]:
@@ -190,15 +191,6 @@ def about_whisper(whisper: WhisperModel, config: BeamConfig) -> dict[str, Any]:
 
 def _is_special(token: str) -> bool:
     return token.startswith("<|") and token.endswith("|>")
-
-
-def _bytes() -> dict[str, int]:
-    visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = [byte for byte in range(256) if byte not in visible]
-    return {chr(b): b for b in visible} | {chr(256 + i): b for i, b in enumerate(others)}
-
-
-_BYTES = _bytes()
 
 
 def _vocabulary(folder: Path) -> frozenset[str]:

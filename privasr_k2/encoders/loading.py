@@ -46,8 +46,7 @@ def load_encoder(folder_or_file: str | Path, *, pad_seconds: float = 0.0) -> Pub
             code, or a hash that differs from ``encoder.yaml``.
         ConfigError: ``pad_seconds`` for an encoder that hears no silence.
     """
-    files, origin = _checked_files(Path(folder_or_file))
-    weights = _opened(files)
+    weights, origin = open_weights(folder_or_file)
     # What is drawn for modules before they are filled changes nobody's random numbers.
     with torch.random.fork_rng(devices=[]):
         encoder = _family(weights)
@@ -58,6 +57,12 @@ def load_encoder(folder_or_file: str | Path, *, pad_seconds: float = 0.0) -> Pub
     encoder.origin = origin
     encoder.name = encoder.origin.name
     return encoder.eval()
+
+
+def open_weights(folder_or_file: str | Path) -> tuple[Weights, Origin]:
+    """The tensors of a model's files, checked as :func:`load_encoder` does, and their origin."""
+    files, origin = _checked_files(Path(folder_or_file))
+    return _opened(files), origin
 
 
 def describe(encoder: PublicEncoder) -> dict[str, str]:

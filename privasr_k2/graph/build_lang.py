@@ -33,6 +33,7 @@ from privasr_k2.graph.lexicon import (
     spell_in_pieces,
     train_bpe,
 )
+from privasr_k2.graph.tokenizer import TOKENIZER, Tokenizer
 
 #: In a language folder, one of the words of train alone (and of dev): what an acoustic model is
 #: trained with. It does not change with the text of the language models, so that other text trains
@@ -45,7 +46,7 @@ class LangConfig(Checked):
     """Settings of a language folder; defaults in ``conf/common.yaml#lang``.
 
     Args:
-        units: ``phone``, ``char`` or ``bpe_N``.
+        units: ``phone``, ``char``, ``bpe_N``, or ``tokenizer``: pieces of a ``tokenizer.json``.
         corpus_words: the vocabulary has the words of training text and LM text; else only those of
             further text.
         train_words: with ``corpus_words``: the training text's words are among them; else the LM
@@ -66,9 +67,9 @@ class LangConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.train_words and parse_units(self.units)[0] not in ("phone", "char"):
+        if not self.train_words and parse_units(self.units)[0] == "bpe":
             raise ValueError(
-                f"units must be phone or char with train_words=false, got {self.units!r}"
+                f"units must not be learned from train with train_words=false, got {self.units!r}"
             )
 
 
@@ -108,7 +109,8 @@ def build_lang(
         corpus_lexicon: the corpus's own lexicon.
         further: text or names, whose words are always in the vocabulary.
         model_tokens: the outputs of a model trained elsewhere, the blank first, to spell words in.
-        model_pieces: the SentencePiece model of that model, for ``bpe_N``.
+        model_pieces: the SentencePiece model of that model, for ``bpe_N``; its ``tokenizer.json``,
+            for ``tokenizer``.
 
     Returns:
         The content of ``oov.json``: words and out-of-vocabulary words of each role.
@@ -136,9 +138,9 @@ def build_lang(
     may -= reserved
     with atomic_path(folder) as temporary:
         temporary.mkdir(parents=True)
+        bpe_model = temporary / (TOKENIZER if config.units == "tokenizer" else "bpe.model")
         if model_pieces is not None:
-            shutil.copyfile(model_pieces, temporary / "bpe.model")
-        bpe_model = temporary / "bpe.model"
+            shutil.copyfile(model_pieces, bpe_model)
         spellings = _spell(must, may, bpe_model, config, corpus_lexicon, texts.get("train", ()))
         _needs(needed, spellings)
         if model_tokens is not None:
@@ -183,6 +185,8 @@ def _spell(
         return spell_in_phones(must, may, **sources, g2p=config.g2p)
     if kind == "char":
         return spell_in_characters(must, may)
+    if kind == "tokenizer":
+        return Tokenizer(bpe_model).spell(must | may)
     if not bpe_model.exists():
         train_bpe(bpe_text, size, bpe_model)
     return spell_in_pieces(must, may, bpe_model)

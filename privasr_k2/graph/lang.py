@@ -197,17 +197,18 @@ def check_same_tokens(
 
 
 def parse_units(units: str) -> tuple[str, int]:
-    """``phone``, ``char`` or ``bpe_N`` as a kind and a size (0 where there is none).
+    """``phone``, ``char``, ``tokenizer`` or ``bpe_N`` as a kind and a size (0: there is none).
 
     >>> parse_units("bpe_500")
     ('bpe', 500)
     """
     kind, _, size = units.partition("_")
-    if units in ("phone", "char"):
+    if units in ("phone", "char", "tokenizer"):
         return units, 0
     if kind == "bpe" and size.isdigit() and int(size) > 1:
         return "bpe", int(size)
-    raise ConfigError("units", "phone, char or bpe_N", repr(units), "choose one of them")
+    expected = "phone, char, tokenizer or bpe_N"
+    raise ConfigError("units", expected, repr(units), "choose one of them")
 
 
 def file_hash(path: str | Path) -> str:

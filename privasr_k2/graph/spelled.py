@@ -17,6 +17,7 @@ from privasr_k2.graph.lexicon import (
     spell_in_pieces,
     spell_words,
 )
+from privasr_k2.graph.tokenizer import TOKENIZER, Tokenizer
 
 if TYPE_CHECKING:
     from lhotse import CutSet
@@ -56,6 +57,8 @@ def _as_written(lang: Lang, words: Iterable[str]) -> Pronunciations:
     words, pieces = sorted(words), lang.folder / "bpe.model"
     if not words or not spell_words(lang.tokens):
         return {}
+    if (lang.folder / TOKENIZER).is_file():
+        return _in_tokens(lang, Tokenizer(lang.folder / TOKENIZER).spell(words).variants)
     if pieces.is_file():
         return _in_tokens(lang, spell_in_pieces((), words, pieces).variants)
     known = set(lang.tokens[1:]) - {WORD_START}

@@ -25,7 +25,9 @@ from privasr_k2.recipe.options import Words, option, other_values, path_option
 from privasr_k2.recipe.systems import Fact, System
 
 Presets = Literal["tiny", "demo", "small", "paper"]
-TokenType = Annotated[str, Matches(r"phone|char|bpe_[1-9][0-9]*", "phone, char or bpe_N")]
+TokenType = Annotated[
+    str, Matches(r"phone|char|tokenizer|bpe_[1-9][0-9]*", "phone, char, tokenizer or bpe_N")
+]
 EncoderPart = Literal["head", "bias", "lora", "last_block", "all"]
 Flag = str | Path | Iterable[str] | None
 

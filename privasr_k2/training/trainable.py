@@ -1,4 +1,4 @@
-"""What of a model is trained: everything, parts of it, its biases, or low-rank adapters.
+"""What of a model is trained: everything, parts of it, biases, norms, or low-rank adapters.
 
 The rest keeps its values bit for bit. Acoustic models, students, heads, DP-SGD and federated
 clients choose by it.
@@ -22,8 +22,11 @@ from privasr_k2.constraints import Checked, Count, Positive
 from privasr_k2.errors import ConfigError
 from privasr_k2.randomness import derive_seed
 
-ALL, OUTPUT, HEAD, LAST_BLOCK, BIAS, LORA = "all", "output", "head", "last_block", "bias", "lora"
-PARTS = (ALL, OUTPUT, HEAD, LAST_BLOCK, BIAS, LORA)
+ALL, OUTPUT, HEAD, LAST_BLOCK = "all", "output", "head", "last_block"
+BIAS, NORM, LORA = "bias", "norm", "lora"
+PARTS = (ALL, OUTPUT, HEAD, LAST_BLOCK, BIAS, NORM, LORA)
+#: Layers whose parameters are part :data:`NORM`: gains and biases, one of each a channel.
+NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm1d)
 
 _ADAPTER = "lora"
 _DOWN, _UP = f".{_ADAPTER}.down.weight", f".{_ADAPTER}.up.weight"
@@ -114,6 +117,7 @@ def names_of_part(model: nn.Module, part: str) -> tuple[str, ...]:
     is_own = {
         ALL: lambda name: True,
         BIAS: lambda name: name.rpartition(".")[2].startswith("bias"),
+        NORM: lambda name: isinstance(model.get_submodule(name.rpartition(".")[0]), NORMS),
         LORA: lambda name: name.endswith((_DOWN, _UP)),
     }.get(part, lambda name: any(_begins(name, prefix) for prefix in prefixes))
     found = tuple(filter(is_own, names))

@@ -12,10 +12,13 @@ from privasr_k2.am.attention import SpellerConfig
 from privasr_k2.am.ctc import CtcSpec
 from privasr_k2.am.ctc_attention import CtcAttentionSpec
 from privasr_k2.am.encoders import AnyEncoderConfig
+from privasr_k2.am.encoders.identity import IdentityConfig
 from privasr_k2.am.encoders.pyramid import PyramidConfig
 from privasr_k2.am.kinds import new_model
 from privasr_k2.am.las import LasSpec
 from privasr_k2.am.rnnt import RnntSpec, TransducerConfig
+from privasr_k2.am.transformer_decoder import DecoderConfig
+from privasr_k2.am.whisper import WhisperSpec
 from tests.support.small_am import encoder_settings
 
 END_TO_END = ("rnnt", "ctc_attention", "las")
@@ -48,6 +51,10 @@ def spec(kind: str, encoder_kind: str = "tdnn", *, dropout: float = 0.0, **chang
     shared = (kind, 5, 4, True, encoder(encoder_kind, dropout))
     if kind == "ctc":
         return CtcSpec(*shared)
+    if kind == "whisper":
+        own = AnyEncoderConfig("identity", IdentityConfig(subsampling=1, dropout=0.0))
+        sizes = DecoderConfig(layers=2, heads=1, feedforward=7, positions=9, prompt=2)
+        return WhisperSpec(kind, 5, 4, False, own, decoder=sizes, silence=3)
     if kind == "rnnt":
         return RnntSpec(*shared, transducer(dropout=dropout, **changes))
     if kind == "las":
@@ -63,7 +70,7 @@ def model(kind: str, encoder_kind: str = "tdnn", **options: Any) -> Any:
 
 def sharpened(made: Any) -> Any:
     """A model with larger output layers, so that outputs are far from uniform."""
-    layers = ("joint.output", "speller.output", "ctc_output", "output")
+    layers = ("joint.output", "speller.output", "ctc_output", "output", "decoder.embedding")
     with torch.no_grad():
         for name, parameter in made.named_parameters():
             if name.removesuffix(".weight") in layers:

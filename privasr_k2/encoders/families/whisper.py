@@ -139,15 +139,15 @@ def _halved(lengths: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Names:
-    """The names of one source: ours to theirs, below the name of a block or of the encoder."""
+class Names:
+    """The names of one source: ours to theirs, below the name of a block or of the whole."""
 
     block: str
     stem: Mapping[str, str]
     inner: Mapping[str, str]
 
 
-_OPENAI = _Names(
+_OPENAI = Names(
     "encoder.blocks.{}.",
     {
         **{f"{name}.": f"encoder.{name}." for name in ("conv1", "conv2")},
@@ -159,7 +159,7 @@ _OPENAI = _Names(
         **{"wide.": "mlp.0.", "narrow.": "mlp.2."},
     },
 )
-_HUGGING_FACE = _Names(
+_HUGGING_FACE = Names(
     "encoder.layers.{}.",
     {
         **{f"{name}.": f"encoder.{name}." for name in ("conv1", "conv2")},
@@ -178,8 +178,8 @@ _HUGGING_FACE = _Names(
 )
 
 
-def _renamed(weights: Weights, names: _Names, prefix: str) -> dict[str, Tensor]:
-    """The encoder's tensors by our names."""
+def renamed(weights: Weights, names: Names, prefix: str) -> dict[str, Tensor]:
+    """The tensors of an encoder, or of a decoder, by our names."""
     tensors, number = weights.tensors, 0
     parts = {f"{prefix}{theirs}": ours for ours, theirs in names.stem.items()}
     while any(name.startswith(f"{prefix}{names.block.format(number)}") for name in tensors):
@@ -227,22 +227,21 @@ def _from_ctranslate2(weights: Weights) -> dict[str, Tensor]:
 _NORM = {"gamma": "weight", "beta": "bias"}
 
 
-def _prefix(weights: Weights) -> str | None:
-    """What stands in front of ``encoder.conv1.weight``."""
-    ends = "encoder.conv1.weight"
+def prefix_of(weights: Weights, ends: str) -> str | None:
+    """What stands in front of a tensor's name."""
     return next((n.removesuffix(ends) for n in weights.tensors if n.endswith(ends)), None)
 
 
 def _reader(weights: Weights) -> Callable[[], dict[str, Tensor]] | None:
-    tensors, prefix = weights.tensors, _prefix(weights)
+    tensors, prefix = weights.tensors, prefix_of(weights, "encoder.conv1.weight")
     if "encoder/position_encodings/encodings" in tensors and "encoder/conv2/weight" in tensors:
         return lambda: _from_ctranslate2(weights)
     if prefix is None:
         return None
     if f"{prefix}encoder.positional_embedding" in tensors:
-        return lambda: _renamed(weights, _OPENAI, prefix)
+        return lambda: renamed(weights, _OPENAI, prefix)
     if f"{prefix}encoder.embed_positions.weight" in tensors:
-        return lambda: _renamed(weights, _HUGGING_FACE, prefix)
+        return lambda: renamed(weights, _HUGGING_FACE, prefix)
     return None
 
 

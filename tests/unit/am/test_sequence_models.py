@@ -22,7 +22,7 @@ from tests.support.end_to_end import ENCODERS, END_TO_END, encoder, model, spec
 from tests.support.sequence_scores import next_log_probs, score_hypotheses
 from tests.support.small_am import features
 
-ALL = (*END_TO_END, "ctc")
+ALL = (*END_TO_END, "ctc", "whisper")
 TEXTS = [[1, 2, 3], [2, 2], [3]]
 
 

@@ -1,0 +1,45 @@
+"""The recipe dpsgd with Whisper's decoder, on the tiny corpus: made-up weights, real commands."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.fileio import read_json, read_jsonl
+from tests.support.recipe_tools import assert_up_to_date, recipe
+from tests.support.tiny_decoders import save_hugging_face, tiny_decoder
+
+pytestmark = [pytest.mark.k2, pytest.mark.recipe]
+
+
+def test_everybody_of_train_is_protected(copied: Path, tmp_path: Path) -> None:
+    whisper = tmp_path / "tiny_whisper"
+    save_hugging_face(whisper, tiny_decoder(70))
+    text = tmp_path / "text.txt"
+    text.write_text("the ab abe that\n", encoding="utf-8")
+    command = f"mini dpsgd --preset tiny --models whisper --encoder-model {whisper}"
+    command += f" --token-type tokenizer --graph-text {text} --dpsgd-epsilons '8 inf'"
+    recipe(command, "--work-dir", copied)
+    exp = copied / "exp/dpsgd_tiny_whisper_tokenizer_speaker"
+    rows = [row for row in read_jsonl(exp / "results.jsonl") if row["metric"] == "wer"]
+    assert {row["system"] for row in rows} == {
+        "whisper/public", "whisper/nonprivate", "whisper/dpsgd_8", "whisper/dpsgd_inf"
+    }  # fmt: skip
+    privacy = read_json(exp / "whisper/dpsgd_8/privacy.json")
+    assert privacy["guarantee"]["epsilon"] <= 8
+    audit = read_json(exp / "whisper/dpsgd_8/audit.json")
+    assert audit["claim"]["epsilon_lower"] <= 8 < audit["broken"]["epsilon_lower"] < math.inf
+    about = read_json(exp / "whisper/dpsgd_8/am/dpsgd.json")
+    # Two blocks of three norms, and the last one; gains and biases of 64 channels.
+    assert about["trained_parameters"] == 7 * 2 * 64
+    assert_up_to_date(command, "--work-dir", copied)
+
+
+def test_what_whisper_needs(copied: Path) -> None:
+    said = recipe("mini dpsgd --preset tiny --models whisper", "--work-dir", copied, code=2)
+    assert "--token-type tokenizer" in said
+    said = recipe("mini dpsgd --preset tiny --models 'whisper ctc' --token-type tokenizer",
+                  "--work-dir", copied, code=2)  # fmt: skip
+    assert "whisper alone" in said
