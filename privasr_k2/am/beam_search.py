@@ -21,7 +21,12 @@ class Found(NamedTuple):
 
 @torch.no_grad()
 def beam_search(
-    stepper: Stepper, max_tokens: Tensor, *, beam: int, num_paths: int
+    stepper: Stepper,
+    max_tokens: Tensor,
+    *,
+    beam: int,
+    num_paths: int,
+    length_penalty: float = 0.0,
 ) -> list[list[Found]]:
     """The best token sequences of every utterance.
 
@@ -29,14 +34,20 @@ def beam_search(
     that of its continuations, so the search ends exactly when the list cannot change. With a beam
     that holds all prefixes the list is that of a full enumeration.
 
+    Models that attend give short texts too much probability, the more the less sure they are
+    [Stahlberg & Byrne 2019]. With ``length_penalty`` an end counts only where it is among the best
+    ``beam`` continuations, sequences compete by score / (tokens + 1) ** length_penalty, and an
+    utterance's search ends when ``num_paths`` of them have ended: CTranslate2 with patience 1.
+
     Args:
         stepper: reads prefixes of N utterances.
         max_tokens: (N,) longest sequences, in tokens.
         beam: prefixes of an utterance that are read on; 1 = greedy.
         num_paths: most sequences of an utterance.
+        length_penalty: 0 or more; 0: sequences compete by their scores.
 
     Returns:
-        for each utterance different sequences, the best first.
+        for each utterance different sequences, the best first, with their own scores.
     """
     longest = int(max_tokens.max()) if stepper.num else 0
     prefixes = stepper.start()
@@ -51,14 +62,22 @@ def beam_search(
     for step in range(longest + 1):
         scores = totals.unsqueeze(2) + prefixes.scores.view(*totals.shape, num_tokens)
         # What ends here, among what ended before.
-        best, which = torch.cat((done[alive], scores[:, :, 0]), dim=1).topk(num_paths)
+        ended = scores[:, :, 0] / (step + 1) ** length_penalty
+        if length_penalty:
+            least = scores.flatten(1).topk(min(beam, scores[0].numel()))[0][:, -1:]
+            may_go_on = (max_tokens[alive] > step).unsqueeze(1)
+            ended = ended.masked_fill((scores[:, :, 0] < least) & may_go_on, _NONE)
+        best, which = torch.cat((done[alive], ended), dim=1).topk(num_paths)
         done[alive] = best
         done_texts[alive] = _rows(torch.cat((done_texts[alive], texts), dim=1), which)
         # What goes on.
         too_long = (max_tokens[alive] <= step).unsqueeze(1)
         onward = scores[:, :, 1:].flatten(1).masked_fill(too_long, _NONE)
         totals, which = onward.topk(min(beam, onward.size(1)))
-        kept = totals[:, 0] > best[:, -1]
+        if length_penalty:
+            kept = (best[:, -1] == _NONE) & (totals[:, 0] > _NONE)
+        else:
+            kept = totals[:, 0] > best[:, -1]
         if step == longest or not bool(kept.any()):
             break
         parents = torch.div(which, num_tokens - 1, rounding_mode="floor")
@@ -69,6 +88,8 @@ def beam_search(
         alive, totals, texts = alive[kept], totals[kept], texts[kept]
         rows = (first + parents)[kept].flatten()
         prefixes = stepper.extend(prefixes, rows, tokens[kept].flatten())
+    tokens = (done_texts > 0).sum(dim=2)
+    done = done * (tokens + 1) ** length_penalty
     return [_found(row, text) for row, text in zip(done.tolist(), done_texts.tolist())]
 
 

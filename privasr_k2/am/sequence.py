@@ -129,6 +129,7 @@ def nbest(
     *,
     beam: int,
     num_paths: int,
+    length_penalty: float = 0.0,
 ) -> list[list[Found]]:
     """The best token sequences of N utterances by :func:`privasr_k2.am.beam_search.beam_search`.
 
@@ -138,6 +139,8 @@ def nbest(
         max_tokens: (N,) longest sequences.
         beam: prefixes that are read on; 1 = greedy.
         num_paths: most sequences of an utterance.
+        length_penalty: of :func:`privasr_k2.am.beam_search.beam_search`.
     """
     stepper = model.stepper(*model.encode(features, lengths))
-    return beam_search(stepper, max_tokens, beam=beam, num_paths=num_paths)
+    limits = {"beam": beam, "num_paths": num_paths}
+    return beam_search(stepper, max_tokens, length_penalty=length_penalty, **limits)

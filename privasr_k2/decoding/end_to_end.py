@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from annotated_types import Le, MinLen
 
-from privasr_k2.constraints import Count, Natural, Positive
+from privasr_k2.constraints import Count, Natural, NotNegative, Positive
 from privasr_k2.decoding.hyps import Hyp, Record
 from privasr_k2.decoding.jobs import ShareConfig, facts_of, recognized
 from privasr_k2.errors import DataError
@@ -34,6 +34,8 @@ class EndToEndConfig(ShareConfig):
         head: of a folder of heads the one that decodes, from 1; 0 for a whole model.
         beam: prefixes of the beam search; 1 = greedy.
         num_paths: most token sequences of an utterance.
+        length_penalty: hypotheses compete by log-probability / (tokens + 1) ** length_penalty, and
+            by words in the end; :func:`privasr_k2.am.beam_search.beam_search` says how.
         tokens_per_second: bound on the length of hypotheses.
         ctc_weight: of CTC in a hybrid model's scores, up to 1; below 0 the model's own.
         insertion_penalties: the grid: natural log, the cost of a word when the best is chosen.
@@ -42,6 +44,7 @@ class EndToEndConfig(ShareConfig):
     head: Natural
     beam: Count
     num_paths: Count
+    length_penalty: NotNegative
     tokens_per_second: Positive
     ctc_weight: Annotated[float, Le(1)]
     insertion_penalties: Annotated[list[float], MinLen(1)]
@@ -82,13 +85,17 @@ def decode_e2e(
     ) -> list[list[Found] | None]:
         longest = [int(np.ceil(cut.duration * config.tokens_per_second)) for cut in batch]
         beams = {"beam": config.beam, "num_paths": config.num_paths}
+        beams["length_penalty"] = config.length_penalty  # type: ignore[assignment]
         lists = nbest(model, features, lengths, torch.tensor(longest), **beams)
         return [texts_of or None for texts_of in lists]
 
     for cut, texts_of in recognized(recognize, cuts, config, device):
         facts = *facts_of(cut), texts_of is None
         texts = in_words(texts_of or (), model.tokens or ())
-        hyps = tuple(best_hyp(texts, penalty) for penalty in config.insertion_penalties)
+        hyps = tuple(
+            best_hyp(texts, penalty, config.length_penalty)
+            for penalty in config.insertion_penalties
+        )
         ranked = tuple(Hypothesis(rank, *fields, {}) for rank, fields in enumerate(texts, start=1))
         yield Record(*facts, hyps), NbestList(*facts, ranked)
 
@@ -102,15 +109,22 @@ def in_words(sequences: Sequence[Found], tokens: Sequence[str]) -> list[tuple[st
     return sorted(scores.items(), key=lambda item: -item[1])
 
 
-def best_hyp(texts: Sequence[tuple[str, float]], insertion_penalty: float) -> Hyp:
+def best_hyp(
+    texts: Sequence[tuple[str, float]], insertion_penalty: float, length_penalty: float = 0.0
+) -> Hyp:
     """The best of a list at an insertion penalty; no words for an empty list.
 
+    Totals are divided by (words + 1) ** length_penalty.
+
     >>> best_hyp([("a", -1.0), ("a b", -1.5)], -1.0).words
+    'a b'
+    >>> best_hyp([("a", -1.0), ("a b", -1.2)], 0.0, 1.0).words
     'a b'
     """
 
     def total(text: tuple[str, float]) -> float:
-        return text[1] - insertion_penalty * len(text[0].split())
+        words = len(text[0].split())
+        return (text[1] - insertion_penalty * words) / (words + 1) ** length_penalty
 
     words, score = max(texts, key=total, default=("", 0.0))
     return Hyp(0.0, insertion_penalty, words, score, 0.0)

@@ -140,6 +140,26 @@ def test_greedy_follows_the_likelier_prefix():
     assert greedy[0][0].tokens in {(1, 1), (1, 2)} and wider[0][0].tokens == (2, 1)
 
 
+def test_with_a_length_penalty_a_wide_search_is_an_enumeration():
+    found = beam_search(
+        Table(), torch.tensor([2]), beam=9, num_paths=20, length_penalty=1.0
+    )[0]  # fmt: skip
+    ranked = sorted(PROBS, key=lambda text: -math.log(PROBS[text]) / (len(text) + 1))
+    assert [hyp.tokens for hyp in found] == ranked
+    assert [hyp.score for hyp in found] == pytest.approx([math.log(PROBS[t]) for t in ranked])
+
+
+def test_with_a_length_penalty_an_end_must_be_among_the_best_continuations():
+    table = Table({(): 0.34, (1, 1): 0.18, (1, 2): 0.17, (2, 2): 0.31})
+    options = {"beam": 1, "num_paths": 1}
+    assert beam_search(table, torch.tensor([2]), **options)[0][0].tokens == ()
+    found = beam_search(table, torch.tensor([2]), length_penalty=1.0, **options)[0]
+    assert found[0].tokens == (1, 1) and found[0].score == pytest.approx(math.log(0.18))
+    # At the longest length there is nothing but the end.
+    short = beam_search(table, torch.tensor([0]), length_penalty=1.0, **options)[0]
+    assert short[0].tokens == ()
+
+
 @pytest.mark.parametrize("longest", [0, 1])
 def test_hypotheses_are_no_longer_than_allowed(longest):
     found = beam_search(Table(), torch.tensor([longest]), beam=9, num_paths=9)[0]

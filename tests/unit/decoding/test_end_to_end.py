@@ -18,7 +18,7 @@ TOKENS = ["<blk>", "▁th", "e", "▁the", "▁", "cat"]
 def config(**changes: object) -> EndToEndConfig:
     values: dict[str, object] = dict(
         role="dev", job=1, num_jobs=1, max_duration=10.0, head=0, beam=2, num_paths=2,
-        tokens_per_second=20.0, ctc_weight=-1.0, insertion_penalties=[0.0],
+        length_penalty=0.0, tokens_per_second=20.0, ctc_weight=-1.0, insertion_penalties=[0.0],
     )  # fmt: skip
     return EndToEndConfig(**{**values, **changes})  # type: ignore[arg-type]
 
