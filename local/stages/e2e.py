@@ -113,6 +113,7 @@ class E2e(Sides):
         graph: the decoding graph of public words and their LM; empty for end-to-end decoding.
         planted: the private side with canaries, where an attack has put some; empty: none.
         decoded: systems to decode: each with its architecture, its model's folder and settings.
+        own: Whisper's own search, or nothing.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
     """
 
@@ -124,6 +125,7 @@ class E2e(Sides):
     name: str = ""
     planted: str = ""
     decoded: list[tuple[Declared, str, str, dict[str, str]]] = field(default_factory=list)
+    own: list[Declared] = field(default_factory=list)
     public_model: dict[str, Declared] = field(default_factory=dict)
     not_private: dict[str, Declared] = field(default_factory=dict)
     dpsgd: dict[tuple[str, float], Declared] = field(default_factory=dict)
@@ -262,12 +264,12 @@ def recognize(r: Recipe, e: E2e, number: int, title: str, *, model: str, role: s
 
 def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
     """Stages 4 and 5: a model of public data alone, and one of all private data."""
-    own = own_search(r, e.data, o.whisper)
+    e.own = own_search(r, e.data, o.whisper)
     for model in o.models:
         folder = f"{e.base}/{model}/public"
         e.public_model[model] = public = r.system(
             f"{model}/public", label="public only", method="public", folder=folder, model=model,
-            compare_with=own)
+            compare_with=e.own)
         am = (import_decoder(r, e.lang, folder) if model == "whisper"
               else train_public(r, o, e, model, folder))
         recognize(r, e, 4, f"decode dev, public {model}", model=am, role="dev", feats=e.public,
@@ -281,7 +283,7 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
         e.not_private[model] = system = r.system(
             f"{model}/nonprivate", label="not private", method="not_private",
             folder=f"{e.tuned}/{model}/nonprivate",
-            compare_with=[e.public_model[model]], model=model)
+            compare_with=[e.public_model[model], *e.own], model=model)
         am = r.stage(5, f"{model} of all private data", "train_am", train=True,
                      config=am_config(r, o, model), in_feats=e.private, in_lang=e.lang,
                      in_init=public_init(o, e, model), out_dir=f"{system.folder}/am",
@@ -322,7 +324,8 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             claims = epsilon < inf
             system = r.system(f"{model}/dpsgd_{name}", label=f"DP-SGD, epsilon {name}",
                               method="dpsgd", folder=f"{e.dpsgd_exp}/{model}/dpsgd_{name}",
-                              compare_with=[e.public_model[model]], public=e.public_model[model],
+                              compare_with=[e.public_model[model], *e.own],
+                              public=e.public_model[model],
                               not_private=e.not_private[model],
                               protects=e.protects if claims else "", headline=claims, model=model,
                               epsilon=epsilon)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from privasr_k2.fileio import read_yaml
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.calibration import noise_for
@@ -17,7 +18,8 @@ from privasr_k2.privacy.sampling import PoissonSampling
 PAGE = Path(__file__).parents[3] / "docs/pate.md"
 EPSILONS, DELTA, AOR = (1.0, 4.0, 8.0), 1e-5, Relation.ADD_OR_REMOVE_ONE
 _THREE, _NORM = r"(.* / .* / .*)", r"([\d.]+)"
-ROW = re.compile(rf"^\| ([\d,]+) \| {_THREE} \| {_THREE} \| {_NORM} \| {_NORM} \|$", re.M)
+_CELLS = " \\| ".join((_THREE, _THREE, _THREE, _NORM, _NORM))
+ROW = re.compile(rf"^\| ([\d,]+) \| {_CELLS} \|$", re.M)
 
 
 def number(text: str) -> float:
@@ -57,13 +59,26 @@ def test_answers_to_tokens(table: dict[int, list[list[str]]]) -> None:
             assert number(answers[place]) == pytest.approx(exact, rel=1e-4, abs=1)
 
 
+def test_noise_of_a_few_steps_of_everybody(table: dict[int, list[list[str]]]) -> None:
+    section = read_yaml(PAGE.parents[1] / "conf/pate.yaml")["dpsgd_whisper"]
+    assert (section["steps"], section["rate"], section["trained"]) == (12, 1.0, ["norm"])
+    for place, epsilon in enumerate(EPSILONS):
+        noise = noise_for(
+            lambda sigma: events.repeated(events.gaussian(sigma), 12),
+            epsilon=epsilon, delta=DELTA, relation=AOR,
+        )  # fmt: skip
+        for people, (_, _, norms, *_) in table.items():
+            exact = noise * math.sqrt(9_984) / people
+            assert number(norms[place]) == pytest.approx(exact, abs=0.006)
+
+
 def test_noise_of_steps(table: dict[int, list[list[str]]]) -> None:
     rate, steps = 0.15, 300
     noise = noise_for(
         lambda sigma: PoissonSampling(rate).event(events.gaussian(sigma), steps, AOR),
         epsilon=8.0, delta=DELTA, relation=AOR,
     )  # fmt: skip
-    for people, (_, _, *norms) in table.items():
+    for people, (_, _, _, *norms) in table.items():
         for [norm], size in zip(norms, (31_262, 1_500_000)):
             exact = noise * math.sqrt(size) / (rate * people)
             assert number(norm) == pytest.approx(exact, abs=0.06)

@@ -256,7 +256,7 @@ def test_the_table_beside_the_papers_is_that_of_the_committed_results() -> None:
         for path in (CONF / "reports").glob("*.yaml")
     }
     results = [
-        (layouts[rows[0].recipe], rows)
+        (layouts["pate" if rows[0].recipe == "dpsgd" else rows[0].recipe], rows)
         for path in sorted((ROOT / "egs").glob("*/results*.jsonl"))
         for rows in [read_rows(path)]
     ]
