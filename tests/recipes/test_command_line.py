@@ -128,7 +128,7 @@ def test_options_of_both_spellings(root: Path) -> None:
         ("--word x --flag true", ["--word", "does not read"]),
         ("--size tiny", ["--preset"]),
         ("--units char", ["--token-type"]),
-        ("--token-type word", ["phone, char or bpe_N", "'word'"]),
+        ("--token-type word", ["phone, char, tokenizer or bpe_N", "'word'"]),
         ("--preset huge", ["tiny, demo, small, paper"]),
         ("--nj 0", ["--nj", "a whole number of at least 1"]),
         ("--side-by-side 0", ["--side-by-side", "a whole number of at least 1"]),

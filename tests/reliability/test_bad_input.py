@@ -52,7 +52,7 @@ def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
         (["--stage", "three"], ["--stage", "a whole number", "three"]),
         (["--dry-run", "maybe"], ["true or false", "maybe"]),
         (["--preset", "large"], ["tiny, demo, small, paper", "large"]),
-        (["--token-type", "bpe"], ["phone, char or bpe_N", "'bpe'"]),
+        (["--token-type", "bpe"], ["phone, char, tokenizer or bpe_N", "'bpe'"]),
         (["--encoder", "lstm"], ["blstm, conformer, tdnn", "'lstm'"]),
         (["--avg", "-3"], ["--avg", "a whole number of at least 1", "-3"]),
         (["--max-duration", "0"], ["--max-duration", "a number above 0", "'0'"]),

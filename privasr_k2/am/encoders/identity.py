@@ -24,7 +24,7 @@ class IdentityConfig(EncoderSettings):
             )
 
 
-@encoder("identity", IdentityConfig)
+@encoder("identity", IdentityConfig, aligned=False)
 class Identity(nn.Module):
     """Features (N, F, T) and lengths (N,), unchanged."""
 

@@ -40,7 +40,7 @@ def test_no_pickle_is_written(tmp_path):
         (
             "model.yaml",
             b"kind: hmm\n",
-            "kind: one of ctc, ctc_attention, las, rnnt, foreign, found",
+            "kind: one of ctc, ctc_attention, las, rnnt, whisper, foreign, found",
         ),
         ("model.safetensors", None, "a safetensors file, found no such file"),
         ("model.safetensors", b"not one", "a whole safetensors file"),

@@ -92,7 +92,7 @@ def test_what_is_saved_is_read(tmp_path):
 
 
 def test_which_encoders_there_are():
-    assert ENCODERS.names() == ("blstm", "conformer", "pyramid", "tdnn")
+    assert ENCODERS.names() == ("blstm", "conformer", "identity", "pyramid", "tdnn")
     assert sorted(EncoderConfig.choices()) == ["blstm", "conformer", "tdnn"]
     assert sorted(AnyEncoderConfig.choices()) == [*ENCODERS.names()]
     with pytest.raises(ValueError, match="kind must be one of"):

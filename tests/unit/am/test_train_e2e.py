@@ -103,7 +103,7 @@ def test_the_same_again_and_further_from_there(corpus, tmp_path):
 
 
 def test_kinds_are_checked(tmp_path):
-    with pytest.raises(ConfigError, match="kind: one of ctc, ctc_attention, las, rnnt"):
+    with pytest.raises(ConfigError, match="kind: one of ctc, ctc_attention, las, rnnt, whisper"):
         kind_of([section("decode")])
     for kind, change, message in (
         ("am_las", "kind=rnnt", "kind must be one of las"),

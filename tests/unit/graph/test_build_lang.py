@@ -113,7 +113,7 @@ def test_the_lm_text_alone_makes_a_vocabulary_without_words_of_the_training_text
     assert yaml.safe_load((tmp_path / "lang" / "lang.yaml").read_text())["train_words"] is False
     make(tmp_path / "lang", train_words=False, max_words=1)
     assert set(load_lang(tmp_path / "lang").word_ids) == {"that"}
-    with pytest.raises(ValueError, match="units must be phone or char"):
+    with pytest.raises(ValueError, match="units must not be learned from train"):
         conf(units="bpe_12", train_words=False)
     make(tmp_path / "lang")
     assert yaml.safe_load((tmp_path / "lang" / "lang.yaml").read_text())["train_words"] is True

@@ -72,5 +72,5 @@ def test_the_same_or_unknown_tokens_pass() -> None:
 
 @pytest.mark.parametrize("units", ["bpe", "bpe_x", "bpe_1", "phones", "char_5", ""])
 def test_unknown_units(units: str) -> None:
-    with pytest.raises(ConfigError, match="phone, char or bpe_N"):
+    with pytest.raises(ConfigError, match="phone, char, tokenizer or bpe_N"):
         parse_units(units)
