@@ -63,9 +63,7 @@ class DataOptions:
 
     corpus_dir: Path | None = path_option("the corpus; never written to")
     preset: Presets = option("small", "sizes: tiny for tests, demo, small for two cores, paper")
-    token_type: TokenType = option(
-        "phone", "what models predict: phone, char, bpe_N, tokenizer"
-    )
+    token_type: TokenType = option("phone", "what models predict: phone, char, bpe_N, tokenizer")
     backend: Literal["k2", "kaldi"] = option(
         "k2", "decoder of the first pass; kaldi: kaldi-decoder"
     )
