@@ -65,7 +65,7 @@ class E2eOptions(PublicOptions):
     dpsgd_trained: Words = option(
         (), "parts that DP-SGD trains: all output last_block bias norm lora (default: by conf)")
     whisper: Path | None = path_option(
-        "--models whisper: the same model for CTranslate2, whose own search is shown beside")
+        "folder of a Whisper model for CTranslate2: its own decoder, beside the models")
     private_epochs: Count | None = from_conf("am_finetune.epochs",
                                              "epochs of models of private data")
 

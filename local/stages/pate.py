@@ -39,6 +39,9 @@ class Release:
 
 def check(r: Recipe, o: Any) -> None:
     """Refuse options that contradict each other, before anything is declared."""
+    if "whisper" in o.models:
+        r.refuse("--models", "models with public speech and a pool", "whisper",
+                 "take recipe dpsgd for Whisper's decoder")
     if o.vote == "frame" and o.models != ("ctc",):
         r.refuse("--vote frame", "--models ctc: only CTC has a token a frame", " ".join(o.models),
                  "vote for utterances or tokens")

@@ -5,7 +5,8 @@ r"""Train an acoustic model, or continue an interrupted training.
 
 --in-feats has the roles train and dev, --in-lang tokens and pronunciations. --out-dir gets
 checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model. The key kind
-of the configuration selects the model: section am_ctc, am_rnnt, am_ctc_attention or am_las. With
+of the configuration selects the model: section am_ctc, am_rnnt, am_ctc_attention, am_las or
+am_whisper, which only goes on from --in-init (privasr import --in-public-whisper). With
 --in-shards, --in-feats is one of these shards: where it holds nothing to learn from, the model
 stays as it begins, and does not vote. With --in-public-encoder, --in-feats are the outputs of one
 of its layers (kind=encoder, encoder.layers=[0]) and --in-init was trained on those of its last; the

@@ -42,3 +42,5 @@ def test_what_whisper_needs(copied: Path) -> None:
     said = recipe("mini dpsgd --preset tiny --models 'whisper ctc' --token-type tokenizer",
                   "--work-dir", copied, code=2)  # fmt: skip
     assert "whisper alone" in said
+    command = "mini_pate pate --preset tiny --models whisper"
+    assert "recipe dpsgd" in recipe(command, "--work-dir", copied, code=2)
