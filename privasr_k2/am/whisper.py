@@ -4,9 +4,8 @@ Radford et al. (2022), "Robust speech recognition via large-scale weak supervisi
 the outputs of the encoder's last layer at true lengths. Whisper is trained on audio with silence up
 to 30 s, and without hearing some its decoder says everything again. So every utterance is followed
 by the same frames of silence, which cost less than 30 s of audio; Whisper's own search still errs
-less at first (docs/results.md). The tokens are those of Whisper that spell words of
-lower-case letters: a distribution over words as references have them.
-:mod:`privasr_k2.am.whisper_files` reads the weights.
+less (docs/results.md). The tokens are those of Whisper that spell words of lower-case letters: a
+distribution over words as references have them. :mod:`privasr_k2.am.whisper_files` reads weights.
 """
 
 from __future__ import annotations

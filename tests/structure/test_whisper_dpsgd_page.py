@@ -60,3 +60,12 @@ def test_shares_of_the_gap() -> None:
     ]
     text = "{:.0f}, {:.0f} and {:.0f} %".format(*(100 * share for share in shares))
     assert text in page
+
+
+def test_insertions() -> None:
+    rows = read_rows(RESULTS)
+    systems = ("public", "dpsgd_8", "nonprivate")
+    counts = [figure(rows, f"whisper/{name}", "insertions").value for name in systems]
+    text = "{:.0f} insertions, epsilon 8 has {:.0f}, not private {:.0f}".format(*counts)
+    page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
+    assert text in page
