@@ -38,7 +38,7 @@ def own_search(r: Recipe, data: Data, whisper: Path | None) -> list[Declared]:
     """Stage 4: what Whisper writes by its own search, without our tokens; empty: not asked for."""
     if whisper is None:
         return []
-    own = r.system("whisper", label="Whisper's own decoder", method="public")
+    own = r.system("whisper/own", label="Whisper's own decoder", method="public")
     first = FirstPass(data, "", "", "", f"exp/whisper_{whisper.name}", whisper=whisper)
     whisper_lists(r, 4, "N-best lists of test, Whisper's own", whisper, data.manifests, "test",
                   f"{first.exp}/nbest_test", hyps=f"{first.exp}/decode_test")
