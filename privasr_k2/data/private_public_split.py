@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from privasr_k2.constraints import Checked, ShareBelowOne
+from privasr_k2.constraints import Checked, Natural, ShareBelowOne, one_of
 from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
 from privasr_k2.data.roster import SPEAKER, UTTERANCE, file_name, read_speakers, write_roster
 from privasr_k2.errors import DataError
@@ -42,6 +42,10 @@ class SplitConfig(Checked):
         pool_share: the same for the pool.
         pool_of_public: share of the speakers of another, public corpus who are the pool, so that
             train has none; 0: they all are public with their texts.
+        public_names: names of speakers of another, public corpus are ``shared`` with this one, so
+            that equal names are one person, or are its ``own``.
+        most_private: so many private speakers, drawn by the roster; the others are left out; 0: all
+            of them. Who is among 10 is also among 20.
         seed: of the draw.
     """
 
@@ -50,6 +54,8 @@ class SplitConfig(Checked):
     public_share: ShareBelowOne
     pool_share: ShareBelowOne
     pool_of_public: ShareBelowOne
+    public_names: Annotated[str, one_of("shared", "own")]
+    most_private: Natural
     seed: int
 
     def __post_init__(self) -> None:
@@ -73,7 +79,7 @@ def split_speakers(
             speakers.
 
     >>> shares = dict(public_share=0.5, pool_share=0.25, pool_of_public=0.0)
-    >>> config = SplitConfig(["a"], [], **shares, seed=1)
+    >>> config = SplitConfig(["a"], [], **shares, public_names="shared", most_private=0, seed=1)
     >>> split = split_speakers("abcdefgh", config, public=False, pool=False)
     >>> {side: len(names) for side, names in split.items()}
     {'private': 5, 'public': 1, 'pool': 2}
@@ -92,13 +98,13 @@ def split_speakers(
         if not named[side] and not elsewhere:
             taken = math.ceil(share * len(names))
             named[side], order = sorted(order[:taken]), order[taken:]
-            if not named[side]:
+            if not named[side] and side == PUBLIC:
                 way_out = f"set {side}_share, or name some"
                 raise DataError(f"the {side} side", "a speaker at least", "none", way_out)
     if not order:
         way_out = "leave some of train to it"
         raise DataError("the private side", "a speaker at least", "none", way_out)
-    return {PRIVATE: sorted(order), **named}
+    return {PRIVATE: sorted(order[: config.most_private or None]), **named}
 
 
 def split_speech(
@@ -113,7 +119,8 @@ def split_speech(
     """Write features folders ``private/``, ``public/``, ``pool/`` and ``sides.json`` atomically.
 
     Private and public have the roles ``train`` and ``dev`` (the corpus's, which is public); the
-    pool has the role ``pool``, without texts and at one speed. Where another corpus is public,
+    pool has the role ``pool``, without texts and at one speed. Without a speaker in it there is no
+    folder of the pool. Where another corpus is public,
     ``own/`` has the cuts of train's own public speakers, or all of public if there are none.
     ``roster_speaker.txt`` and ``roster_utterance.txt`` name the private units. Returns the speakers
     of each side, of the private one those of the roster.
@@ -148,23 +155,28 @@ def split_speech(
     side_of = {name: side for side, names in sides.items() for name in names}
     cuts: dict[str, list[Cut]] = {PRIVATE: [], PUBLIC: [*other], POOL: own_pool}
     for cut in train:
-        cuts[side_of[_speaker(cut)]].append(cut)
+        if (side := side_of.get(_speaker(cut))) is not None:
+            cuts[side].append(cut)
     own = cuts[PUBLIC][len(other) :]
     unperturbed = (cut for cut in cuts[POOL] if "original_id" not in (cut.custom or {}))
     cuts[POOL] = [*map(_without_text, unperturbed)]
     test = load_cuts(feats, "test", lazy=True) if cuts_path(feats, "test").is_file() else ()
-    _check_people(feats, {**cuts, "dev": dev, "test": test})
+    _check_people(feats, {**cuts, "dev": dev, "test": test}, _other_people(cuts, config, other))
     summary: dict[str, Any] = {
         side: {"speakers": sorted(set(map(_speaker, of_side)))} for side, of_side in cuts.items()
     }
     summary[PRIVATE] = {"speakers": sides[PRIVATE]}  # whether they have data is private
-    private = {name: person for name, person in utterances.items() if side_of[person] == PRIVATE}
+    private = {
+        name: person for name, person in utterances.items() if side_of.get(person) == PRIVATE
+    }
     # No sums over the private side: exact ones would leak.
     for side in (PUBLIC, POOL):
         seconds = sum(cut.duration for cut in cuts[side])
         summary[side] |= {"utterances": len(cuts[side]), "hours": round(seconds / 3600, 4)}
     with atomic_path(folder) as temporary:
         for side, of_side in cuts.items():
+            if side == POOL and not of_side:
+                continue
             here, final = temporary / side, folder / side
             save_cuts(of_side, here, POOL if side == POOL else "train", final=final)
             if side != POOL:
@@ -243,13 +255,27 @@ def _check_form(feats: Path, public: Path) -> None:
         raise DataError(public / _ABOUT, expected, f"{forms[1][0]} each {forms[1][1]} s", way_out)
 
 
-def _check_people(feats: Path, cuts: Mapping[str, Iterable[Cut] | CutSet]) -> None:
-    owners: dict[str, str] = {}
+def _other_people(
+    cuts: Mapping[str, Iterable[Cut]], config: SplitConfig, other: Iterable[Cut]
+) -> set[str]:
+    """Utterances of a public corpus whose people none of this one's can be."""
+    if config.public_names == "shared":
+        return set()
+    drawn = cuts[POOL] if config.pool_of_public else ()
+    return {cut.id for cut in (*other, *drawn)}
+
+
+def _check_people(
+    feats: Path, cuts: Mapping[str, Iterable[Cut] | CutSet], elsewhere: Container[str]
+) -> None:
+    """Each person on one side, and each utterance once; ``elsewhere``: of people not of here."""
+    owners: dict[tuple[bool, str], str] = {}
     ids: dict[str, str] = {}
     for side, of_side in cuts.items():
         for cut in of_side:
-            if (owner := owners.setdefault(_speaker(cut), side)) != side:
-                found = f"{_speaker(cut)} in {owner} and {side}"
+            person = (cut.id in elsewhere, _speaker(cut))
+            if (owner := owners.setdefault(person, side)) != side:
+                found = f"{person[1]} in {owner} and {side}"
                 raise DataError(feats, "a person on one side only", found, _WAY_OUT)
             if cut.id in ids:
                 found = f"{cut.id} in {ids[cut.id]} and {side}"

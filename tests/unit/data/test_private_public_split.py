@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from tests.support.sides import feats as feats  # a fixture
 
 pytest.importorskip("lhotse")
 NONE = Context((), 1, 0.95, 1, ())
-DRAWN = SplitConfig([], [], public_share=0.25, pool_share=0.25, pool_of_public=0.0, seed=1)
+SHARES = {"public_share": 0.25, "pool_share": 0.25, "pool_of_public": 0.0}
+DRAWN = SplitConfig([], [], **SHARES, public_names="shared", most_private=0, seed=1)
 
 
 def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path: Path) -> None:
@@ -128,6 +130,54 @@ def test_the_pool_may_be_of_the_public_corpus_and_all_of_train_private(
     assert split_speech(feats, tmp_path / "again", again, public_feats=other) != made
 
 
+def test_fewer_private_people_are_a_part_of_more(feats: Path, tmp_path: Path) -> None:
+    everybody = split_speech(feats, tmp_path / "all", DRAWN, public_feats=None)
+    made = [
+        split_speech(
+            feats, tmp_path / f"{most}", replace(DRAWN, most_private=most), public_feats=None
+        )
+        for most in (1, 3)
+    ]
+    one, three = (set(names["private"]) for names in made)
+    assert (len(one), len(three)) == (1, 3) and one < three < set(everybody["private"])
+    assert all(names["public"] == everybody["public"] for names in made)
+    assert set(speakers(tmp_path / "3/private", "train")) == three
+    roster = (tmp_path / "3/roster_speaker.txt").read_text(encoding="utf-8").split()
+    assert set(roster) == three
+
+
+def test_names_of_a_public_corpus_may_be_its_own(feats: Path, tmp_path: Path) -> None:
+    """There s3 is another person, who may be public while s3 of train is private."""
+    from lhotse import CutSet
+    from lhotse.utils import fastcopy
+
+    other = tmp_path / "other"
+    renamed = []
+    for cut in load_cuts(feats, "train"):
+        if cut.supervisions[0].speaker == "s3":
+            again = fastcopy(cut.supervisions[0], id=f"other-{cut.id}")
+            renamed.append(fastcopy(cut, id=f"other-{cut.id}", supervisions=[again]))
+    save_cuts(CutSet.from_cuts(renamed), other, "train")
+    shutil.copyfile(feats / "features.yaml", other / "features.yaml")
+    named = replace(DRAWN, pool_speakers=["s0"])
+    with pytest.raises(DataError, match="found s3 in"):
+        split_speech(feats, tmp_path / "sides", named, public_feats=other)
+    own = replace(named, public_names="own")
+    made = split_speech(feats, tmp_path / "sides", own, public_feats=other)
+    assert made["public"] == ["s3"] and "s3" in made["private"] and made["pool"] == ["s0"]
+    again = replace(own, pool_of_public=0.5, pool_speakers=[])
+    with pytest.raises(DataError, match="two speakers of the public corpus"):
+        split_speech(feats, tmp_path / "sides", again, public_feats=other)
+
+
+def test_without_a_pool_everybody_else_is_private(feats: Path, tmp_path: Path) -> None:
+    made = split_speech(
+        feats, tmp_path / "sides", replace(DRAWN, pool_share=0.0), public_feats=None
+    )
+    assert [len(made[side]) for side in ("private", "public", "pool")] == [6, 2, 0]
+    assert not (tmp_path / "sides/pool").exists()
+
+
 @pytest.mark.parametrize("problem", ["no such corpus", "another pool", "two speakers"])
 def test_a_pool_of_the_public_corpus_needs_one(problem: str, feats: Path, tmp_path: Path) -> None:
     config = replace(DRAWN, pool_of_public=0.5)
@@ -177,7 +227,7 @@ def test_named_speakers_another_corpus_and_a_pool_of_its_own(feats: Path, tmp_pa
     [
         (dict(pool_speakers=["s1", "x9"]), "expected speakers of train, found x9"),
         (dict(pool_speakers=["s1"], public_speakers=["s1"]), "a speaker in one of them, found s1"),
-        (dict(pool_share=0.0), "the pool side: expected a speaker at least, found none"),
+        (dict(public_share=0.0), "the public side: expected a speaker at least, found none"),
         (dict(public_share=0.0), "the public side: expected a speaker"),
         (
             dict(public_speakers=["s0", "s1", "s2", "s3", "s4", "s5"], pool_speakers=["s6", "s7"]),
