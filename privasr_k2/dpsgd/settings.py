@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -26,6 +27,7 @@ from privasr_k2.privacy.calibration import noise_for
 from privasr_k2.privacy.sampling import PoissonSampling
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.training.trainable import LoraConfig
+from privasr_k2.training.trainer import learning_rate
 
 RELATION = Relation.ADD_OR_REMOVE_ONE  # the only one that Poisson sampling has a bound for
 UNITS = ("utterance", "speaker")
@@ -59,6 +61,7 @@ class DpSgdConfig(Checked):
     isolate_units: bool
     optimizer: Annotated[str, one_of("sgd", "adam")]
     lr: Positive
+    most_drift: Positive | None
     momentum: ShareBelowOne
     warmup_steps: Natural
     final_lr_share: PositiveShare
@@ -79,6 +82,8 @@ class DpSgdConfig(Checked):
             raise ValueError("clip must be a number where there is noise, got null")
         if self.clip_by != "whole" and self.clip is None:
             raise ValueError(f"clip must be a number where clip_by is {self.clip_by}, got null")
+        if self.most_drift is not None and self.optimizer != "sgd":
+            raise ValueError(f"most_drift needs optimizer sgd, got {self.optimizer}")
         if self.claims and not self.data:
             raise ValueError("data must name a corpus and its part where there is noise")
 
@@ -106,6 +111,31 @@ def noise_multiplier(config: DpSgdConfig) -> float:
         return config.sampling.event(events.gaussian(noise), config.steps, RELATION)
 
     return noise_for(event_of, epsilon=config.epsilon, delta=config.delta, relation=RELATION)
+
+
+def highest_lr(config: DpSgdConfig, units: int, noise: float) -> float:
+    """``lr``, or less where noise alone would move a weight by more than ``most_drift``.
+
+    SGD with momentum m adds the noise n_t ~ N(0, (z C / (q N))^2) of step t to a weight with the
+    factor w_t = sum over s >= t of lr_s m^(s - t), so that the noise of all steps moves it by
+
+        root mean square = z C / (q N) sqrt(sum over t of w_t^2)
+
+    which is linear in the learning rate. It depends on no data but the number of units.
+
+    Args:
+        units: N, number of units in the private data.
+        noise: z, of :func:`noise_multiplier`.
+    """
+    if config.most_drift is None or not noise or config.clip is None:
+        return config.lr
+    weight, squares = 0.0, 0.0
+    for step in reversed(range(config.steps)):
+        lr = learning_rate(config, step, step / config.steps)  # type: ignore[arg-type]
+        weight = lr + config.momentum * weight
+        squares += weight**2
+    drift = noise * config.clip / (config.rate * max(1, units)) * math.sqrt(squares)
+    return config.lr * min(1.0, config.most_drift / drift)
 
 
 def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:

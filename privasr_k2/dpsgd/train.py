@@ -239,6 +239,7 @@ def _about(trainer: Trainer, units: int, release: str) -> dict[str, Any]:
         "steps": config.steps,
         "sampling": config.sampling.describe(),
         "noise_multiplier": trainer.optimizer.noise_multiplier,
+        "highest_lr": trainer.highest_lr,
         "clip": config.clip,
         "clip_by": config.clip_by,
         "layers": len(trainer.optimizer.layers),

@@ -28,7 +28,7 @@ from privasr_k2.dpsgd.examples import (
 )
 from privasr_k2.dpsgd.lstm import with_example_lstms
 from privasr_k2.dpsgd.optimizer import UnitOptimizer, make_optimizer
-from privasr_k2.dpsgd.settings import DpSgdConfig
+from privasr_k2.dpsgd.settings import DpSgdConfig, highest_lr
 from privasr_k2.dpsgd.units import Part, Speech, Unit, parts
 from privasr_k2.errors import PrivasrError
 from privasr_k2.privacy.streams import Secrets
@@ -95,6 +95,7 @@ class Trainer:
         rate = {"lr": config.lr, "momentum": config.momentum}
         plain = make_optimizer(self.trained, kind=config.optimizer, **rate)
         expected = config.rate * max(1, len(data.units))
+        self.highest_lr = highest_lr(config, len(data.units), noise)
         layers = Counter(map(layer_of, self.trained)) if config.clip_by == "layer" else None
         self.optimizer = UnitOptimizer(
             plain,
@@ -133,6 +134,7 @@ class Trainer:
         for part in parts(weights, frames, most_frames=most_frames, most_rows=self._rows()):
             self._add(part, number)
         lr = learning_rate(config, number, number / config.steps)  # type: ignore[arg-type]
+        lr *= self.highest_lr / config.lr
         # Opacus's optimizer still has the old groups when a state was loaded.
         for group in self.optimizer.original_optimizer.param_groups:
             group["lr"] = lr

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
-from privasr_k2.dpsgd.settings import RELATION, noise_multiplier, spending
+from privasr_k2.dpsgd.settings import RELATION, highest_lr, noise_multiplier, spending
 from privasr_k2.errors import ConfigError, PrivacyError
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.plan import PlanRequest, plan
 from privasr_k2.privacy.spending import guarantees
+from privasr_k2.training.trainer import learning_rate
 from tests.support.private_speech import config
 
 
@@ -55,6 +57,32 @@ def test_delta_must_be_below_one_of_the_units() -> None:
         spending(config("noise=1", "delta=0.1"), 12, 1.0)
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_the_learning_rate_follows_the_noise(momentum: float) -> None:
+    """Noise of that size alone, step by step through torch's SGD, moves weights by most_drift."""
+    given = ("noise=3", "steps=30", "optimizer=sgd", "lr=5", f"momentum={momentum}", "clip=0.2")
+    setting = config(*given, "most_drift=0.07", "warmup_steps=4", "rate=0.5")
+    highest = highest_lr(setting, 60, 3.0)
+    assert highest < 5
+    weights = torch.nn.Parameter(torch.zeros(100_000, dtype=torch.float64))
+    optimizer = torch.optim.SGD([weights], lr=1.0, momentum=momentum)
+    generator = torch.Generator().manual_seed(1)
+    for step in range(30):
+        (group,) = optimizer.param_groups
+        group["lr"] = learning_rate(setting, step, step / 30) * highest / 5
+        noise = torch.randn(100_000, dtype=torch.float64, generator=generator)
+        weights.grad = 3.0 * 0.2 * noise / (0.5 * 60)
+        optimizer.step()
+    assert float(weights.detach().square().mean().sqrt()) == pytest.approx(0.07, rel=0.01)
+
+
+def test_the_learning_rate_is_never_raised() -> None:
+    given = ("optimizer=sgd", "noise=3", "lr=0.001")
+    assert highest_lr(config(*given, "most_drift=100"), 60, 3.0) == 0.001
+    assert highest_lr(config(*given), 60, 3.0) == 0.001  # no limit
+    assert highest_lr(config("optimizer=sgd", "most_drift=1e-9"), 60, 0.0) == config().lr
+
+
 def test_what_is_not_covered() -> None:
     shared = spending(config("noise=1", "isolate_units=false"), 74, 1.0)
     sentences = " ".join(shared.does_not_cover)
@@ -80,6 +108,8 @@ def test_what_is_not_covered() -> None:
         (["within=max"], "within must be one of"),
         (["steps=0"], "steps must be at least 1"),
         (["delta=1"], "delta must be"),
+        (["most_drift=0.1", "optimizer=adam"], "most_drift needs optimizer sgd"),
+        (["most_drift=0", "optimizer=sgd"], "most_drift must be above 0"),
         (["momentum=1"], "momentum must be below 1"),
         (["average_share=2"], "average_share"),
         (["memory_gb=-1"], "memory_gb"),
