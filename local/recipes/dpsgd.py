@@ -6,7 +6,7 @@ from math import inf
 from local.stages.data import PhoneOptions
 from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Positives, option
+from privasr_k2.recipe.options import Natural, Positives, option
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,12 @@ class Options(PhoneOptions, E2eOptions):
 
     dpsgd_epsilons: Positives = option((8.0, inf),
                                        "epsilons of DP-SGD; inf: clipped, without noise or claim")
+    people: Natural = option(0, "private speakers, drawn from all; 0: all")
 
 
 def stages(r: Recipe, o: Options) -> None:
     """What recipe pate has made of the same corpus is reused, and the other way round."""
-    e = prepare_e2e(r, o)
+    e = prepare_e2e(r, o, people=o.people)
     r.exp = e.dpsgd_exp
     train_references(r, o, e)
     train_dpsgd(r, o, e, o.dpsgd_epsilons)

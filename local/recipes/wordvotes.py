@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from local.stages.data import PhoneOptions, upon
-from local.stages.e2e import PublicOptions, prepare_sides
+from local.stages.sides import PublicOptions, prepare_sides
 from local.stages.voted_words import (
     Lms,
     PublicModel,

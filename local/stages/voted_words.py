@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from local.stages.data import am_layers, part_values, prepare_data, prepare_lang, upon
-from local.stages.e2e import Sides, public_lm, train_public
 from local.stages.first_pass import FirstPass, decode, score, tune_weights
 from local.stages.second_pass import grid_of, nbest_lists, rescore, score_roles
+from local.stages.sides import Sides, public_lm, train_public
 from privasr_k2.recipe.declare import Declared, Recipe
 
 #: Those of conf/grammars.txt, by the names of their lists.

@@ -74,7 +74,7 @@ def add_flags(parser: argparse._ActionsContainer, **flags: str) -> None:
 
     ``VALUE`` is ``FILE``, ``DIR`` or another word for a path, and ``X`` for a number. ``[FILE]``
     may be left out (None). ``FILE...`` and ``[FILE+]`` take one or more, ``[FILE...]`` any number,
-    as a list. ``FILE|--in-y`` gives the flag a second name.
+    as a list. ``FILE|--in-y`` gives the flag a second name, ``FILE|--in-y|--in-z`` two more.
 
     >>> parser = argparse.ArgumentParser()
     >>> add_flags(parser, in_lang="DIR|--in-public-lang words", in_cuts="[FILE...]", limit="[X]")
@@ -83,7 +83,7 @@ def add_flags(parser: argparse._ActionsContainer, **flags: str) -> None:
     """
     for name, spec in flags.items():
         value, _, text = spec.partition(" ")
-        value, _, alias = value.partition("|")
+        value, *others = value.split("|")
         metavar = value.strip("[].+")
         given: dict[str, Any] = {"type": float if metavar == "X" else Path, "metavar": metavar}
         optional = value.startswith("[")
@@ -91,7 +91,7 @@ def add_flags(parser: argparse._ActionsContainer, **flags: str) -> None:
             given |= {"nargs": "*", "default": []}
         elif "..." in value or "+" in value:
             given["nargs"] = "+"
-        names = (f"--{name.replace('_', '-')}", *filter(None, [alias]))
+        names = (f"--{name.replace('_', '-')}", *others)
         parser.add_argument(*names, dest=name, required=not optional, help=text or None, **given)
 
 

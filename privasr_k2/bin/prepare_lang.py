@@ -38,7 +38,8 @@ def main() -> None:
         raw_lm_text="[FILE]|--raw-public-lm-text a sentence a line, in place of lm_text.txt.gz",
         in_public_lists="[DIR]|--raw-public-lists name lists, whose words join the vocabulary",
         in_tokens="[FILE]|--raw-tokens tokens.txt of another language folder or model",
-        in_bpe_model="[FILE]|--raw-bpe-model its SentencePiece model or tokenizer.json",
+        in_bpe_model="[FILE]|--raw-bpe-model|--raw-public-bpe-model its SentencePiece model or"
+        " tokenizer.json",
         out_dir="PATH the language folder",
     )
     config = cli.load(LangConfig, args)

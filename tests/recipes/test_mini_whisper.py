@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.privacy.lineage import lineage
 from tests.support.recipe_tools import assert_up_to_date, recipe
 from tests.support.tiny_decoders import save_hugging_face, tiny_decoder
 
@@ -34,6 +35,36 @@ def test_everybody_of_train_is_protected(copied: Path, tmp_path: Path) -> None:
     # Two blocks of three norms, and the last one; gains and biases of 64 channels.
     assert about["trained_parameters"] == 7 * 2 * 64
     assert_up_to_date(command, "--work-dir", copied)
+
+
+@pytest.mark.timeout(1200)
+def test_it_learns_public_speech_first(tmp_path: Path) -> None:
+    whisper, work = tmp_path / "tiny_whisper", tmp_path / "work"
+    save_hugging_face(whisper, tiny_decoder(70))
+    (tmp_path / "text.txt").write_text("the ab abe that\n", encoding="utf-8")
+    command = f"mini_pate dpsgd --preset tiny --nj 1 --models whisper --encoder-model {whisper}"
+    command += f" --token-type tokenizer --graph-text {tmp_path / 'text.txt'} --dpsgd-epsilons 8"
+    recipe(f"{command} --audit false --people 2", "--work-dir", work)
+    exp = work / "exp/dpsgd_tiny_whisper_tokenizer_tuned_speaker_2people"
+    rows = [row for row in read_jsonl(exp / "results.jsonl") if row["metric"] == "wer"]
+    labels = {row["system"]: row["method"] for row in rows}
+    assert labels == {
+        "whisper/imported": "public",
+        "whisper/public": "public",
+        "whisper/nonprivate": "not_private",
+        "whisper/dpsgd_8": "dpsgd",
+    }
+    # Two of all of train: the pool is the corpus's own, and public speech another corpus's.
+    everybody, two = (
+        set(read_json(work / f"data/sides_tiny_whisper{some}/sides.json")["private"]["speakers"])
+        for some in ("", "_2people")
+    )
+    about = read_json(exp / "whisper/dpsgd_8/am/dpsgd.json")
+    assert about["units"] == len(two) == 2 and two < everybody
+    # Two people: the noise is large, and the learning rate small.
+    assert about["highest_lr"] < 12
+    model = lineage(exp / "whisper/dpsgd_8/am", work)
+    assert model.is_covered and len(model.spent) == 1, list(model.lines())
 
 
 def test_what_whisper_needs(copied: Path) -> None:

@@ -61,10 +61,10 @@ def test_answers_to_tokens(table: dict[int, list[list[str]]]) -> None:
 
 def test_noise_of_a_few_steps_of_everybody(table: dict[int, list[list[str]]]) -> None:
     section = read_yaml(PAGE.parents[1] / "conf/pate.yaml")["dpsgd_whisper"]
-    assert (section["steps"], section["rate"], section["trained"]) == (12, 1.0, ["norm"])
+    assert (section["steps"], section["rate"], section["trained"]) == (20, 1.0, ["norm"])
     for place, epsilon in enumerate(EPSILONS):
         noise = noise_for(
-            lambda sigma: events.repeated(events.gaussian(sigma), 12),
+            lambda sigma: events.repeated(events.gaussian(sigma), 20),
             epsilon=epsilon, delta=DELTA, relation=AOR,
         )  # fmt: skip
         for people, (_, _, norms, *_) in table.items():
