@@ -70,10 +70,10 @@ class Sides:
         return f"{self.sides}/pool"
 
 
-def prepare_sides(r: Recipe, o: PublicOptions, *, people: int = 0) -> Sides:
+def prepare_sides(r: Recipe, o: PublicOptions, *, people: int = 0, lang_end: str = "") -> Sides:
     """Stages 0 to 3: data, who is private and who public, and a lang directory of public text."""
     token_type = r.data.token_type
-    data = prepare_data(r, lang_name=f"{token_type}_public", make_lang=False)
+    data = prepare_data(r, lang_name=f"{token_type}_public{lang_end}", make_lang=False)
     s = split_sides(r, o, data, people=people)
     prepare_lang(r, 3, f"lang directory of {token_type} tokens, from public text", s.lang,
                  in_public_manifests=s.public, raw_public_lm_text=o.graph_text)

@@ -143,10 +143,22 @@ def test_token_votes_need_no_hypotheses(tmp_path: Path) -> None:
     assert "N-best lists of the pool" not in text and "votes of" not in text
     shown = dry_run(DRY, "--work-dir", tmp_path)
     assert {"3 teachers as heads, ctc", "student, ctc/self_trained"} <= titles(shown)
-    # A graph is another decoder: nothing of the other is overwritten.
+    # A graph is another decoder of the same models: nothing of the other is overwritten, and no
+    # release is made again.
     in_graph = dry_run(f"{DRY} --graph true", "--work-dir", tmp_path)
-    assert "exp/e2e_char_graph/ctc/public/am" in in_graph["10 (labels, ctc/gnmax_3_8)"]
+    assert "exp/e2e_char/ctc/public/am" in in_graph["10 (labels, ctc/gnmax_3_8)"]
     assert "exp/e2e_char/ctc/public/am" in shown["10 (labels, ctc/gnmax_3_8)"]
+    assert "score_test_graph" in in_graph["12 (score ctc/public)"]
+    command = "mini_pate dpsgd --preset tiny"
+    plain, graph = (
+        dry_run(f"{command} --graph {on}", "--work-dir", tmp_path) for on in ("false", "true")
+    )
+    title = "6 (DP-SGD, ctc, epsilon 8)"
+    assert plain[title] == graph[title]
+    text = tmp_path / "text.txt"
+    write_text(text, "please call leila now\n")
+    words = dry_run(f"{command} --graph true --graph-text {text}", "--work-dir", tmp_path)
+    assert "exp/e2e_char_graph/ctc/public/am" in words[title]
 
 
 def test_attacks_upon_heads(tmp_path: Path) -> None:
