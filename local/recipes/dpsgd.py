@@ -21,7 +21,7 @@ class Options(PhoneOptions, E2eOptions):
 def stages(r: Recipe, o: Options) -> None:
     """What recipe pate has made of the same corpus is reused, and the other way round."""
     e = prepare_e2e(r, o, people=o.people)
-    r.exp = f"{e.dpsgd_exp}{e.end}"
+    r.exp = f"{e.dpsgd_exp}{e.below.replace('/', '_')}"
     train_references(r, o, e)
     train_dpsgd(r, o, e, o.dpsgd_epsilons)
     decode_all(r, e, 7)

@@ -48,7 +48,7 @@ class E2e(Sides):
         base: folder of models without a claim; ``tuned``: of those that depend on ``--init``.
         name: of public encoder, tokens and decoder, in names of folders.
         graph: the decoding graph of public words and their LM; empty for end-to-end decoding.
-        end: of names of what is decoded where a graph is one of two decoders: models are the same.
+        below: a model's folder with what is decoded, where a graph is one of two decoders.
         planted: the private side with canaries, where an attack has put some; empty: none.
         decoding: sections of the search.
         decoded: systems to decode: each with its architecture, its model's folder and settings.
@@ -61,7 +61,7 @@ class E2e(Sides):
     dpsgd_exp: str
     protects: str
     graph: str = ""
-    end: str = ""
+    below: str = ""
     name: str = ""
     decoding: tuple[str, ...] = ()
     planted: str = ""
@@ -82,7 +82,7 @@ class E2e(Sides):
 
     def weights(self, model: str) -> str:
         """What dev chose for the public model of an architecture."""
-        return f"{self.base}/{model}/weights{self.end}.json"
+        return f"{self.base}/{model}{self.below}/weights.json"
 
 
 def shown(number: float) -> str:
@@ -119,8 +119,8 @@ def prepare_e2e(r: Recipe, o: E2eOptions, *, people: int = 0) -> E2e:
                  "add --models ctc, or --token-type char --graph false")
     if o.graph_text is not None and not has_graph:
         r.refuse("--graph-text", "a graph", "end-to-end decoding", "add --graph true")
-    end = "_graph" if o.graph and d.token_type != "phone" else ""
-    other_words = end if o.graph_text is not None else ""  # and so perhaps other tokens
+    both = o.graph and d.token_type != "phone"
+    other_words = "_graph" if both and o.graph_text is not None else ""  # perhaps other tokens
     s = prepare_sides(r, o, people=people, lang_end=other_words)
     graph = public_graph(r, o, s) if has_graph else ""
     name = f"{upon(r)}{d.token_type}"
@@ -128,7 +128,7 @@ def prepare_e2e(r: Recipe, o: E2eOptions, *, people: int = 0) -> E2e:
     some = ("_scratch" if o.init == "scratch" else "") + some
     return E2e(s.data, s.sides, s.head_sides, fewer=s.fewer, base=base, tuned=base + some,
                dpsgd_exp=f"exp/dpsgd_{name}{other_words}{trained}_{o.privacy_unit}{some}",
-               protects=protects, graph=graph, end=end, name=name + end,
+               protects=protects, graph=graph, below="/graph" * both, name=name + "_graph" * both,
                decoding=("decode",) if graph else ("decode_e2e",))
 
 
@@ -173,10 +173,10 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
             f"{model}/public", label="public only", method="public", folder=folder, model=model,
             compare_with=e.own)
         recognize(r, e, 4, f"decode dev, public {model}", model=am, role="dev", feats=e.public,
-                  out=f"{folder}/decode_dev{e.end}")
+                  out=f"{folder}{e.below}/decode_dev")
         what = "LM weight and insertion penalty" if e.graph else "insertion penalty"
         r.stage(4, f"{what} of {model}, chosen on dev", "tune_weights",
-                in_hyps=f"{folder}/decode_dev{e.end}",
+                in_hyps=f"{folder}{e.below}/decode_dev",
                 in_manifests=e.data.manifests, out_weights=e.weights(model))
         e.decoded.append((public, model, am, {}))
     for model in o.models:
@@ -237,9 +237,10 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
 def decode_all(r: Recipe, e: E2e, number: int) -> None:
     """Decode test with every system and its architecture's insertion penalty; count errors."""
     for system, model, am, settings in e.decoded:
-        weights, hyps = e.weights(model), f"{system.folder}/decode_test{e.end}"
+        weights, hyps = e.weights(model), f"{system.folder}{e.below}/decode_test"
         recognize(r, e, number, f"decode test, {system.name}", model=am, role="test",
                   feats=e.data.feats, weights=weights, out=hyps, **settings)
         r.stage(number, f"score {system.name}", "wer", config="wer",
                 in_hyps=hyps, in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,
-                out_dir=system.path("score_test", f"score_test{e.end}"), set={"role": "test"})
+                out_dir=system.add("score_test", f"{system.folder}{e.below}/score_test"),
+                set={"role": "test"})

@@ -119,7 +119,7 @@ def propose(r: Recipe, o: Any, e: E2e) -> None:
             flags |= dict(config=("decode", "nbest", "nbest_pool"), in_graph=e.graph,
                           in_weights=e.weights(model))
         else:
-            folder = f"{e.base}/{model}/public/decode_pool{e.end}"
+            folder = f"{e.base}/{model}/public{e.below}/decode_pool"
             flags |= dict(config="decode_e2e", out_hyps=f"{folder}/JOB.jsonl")
         r.stage(8, f"N-best lists of the pool, public {model}", "decode", jobs=r.run.nj,
                 device=True, out_nbest=f"{nbest(e, model)}/JOB.jsonl", set={"role": "pool"},
@@ -128,7 +128,7 @@ def propose(r: Recipe, o: Any, e: E2e) -> None:
 
 def nbest(e: E2e, model: str) -> str:
     """The public model's N-best lists of the pool."""
-    return f"{e.base}/{model}/public/nbest_pool{e.end}"
+    return f"{e.base}/{model}/public{e.below}/nbest_pool"
 
 
 @dataclass

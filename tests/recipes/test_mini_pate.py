@@ -148,7 +148,7 @@ def test_token_votes_need_no_hypotheses(tmp_path: Path) -> None:
     in_graph = dry_run(f"{DRY} --graph true", "--work-dir", tmp_path)
     assert "exp/e2e_char/ctc/public/am" in in_graph["10 (labels, ctc/gnmax_3_8)"]
     assert "exp/e2e_char/ctc/public/am" in shown["10 (labels, ctc/gnmax_3_8)"]
-    assert "score_test_graph" in in_graph["12 (score ctc/public)"]
+    assert "public/graph/score_test" in in_graph["12 (score ctc/public)"]
     command = "mini_pate dpsgd --preset tiny"
     plain, graph = (
         dry_run(f"{command} --graph {on}", "--work-dir", tmp_path) for on in ("false", "true")
