@@ -9,7 +9,8 @@ from annotated_types import Interval
 from local.stages import attacks
 from local.stages.data import PhoneOptions
 from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
-from local.stages.pate import Releases, check, plan, propose, train_teachers
+from local.stages.pate import Releases, check, plan, train_teachers
+from local.stages.students import propose
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import (
@@ -73,7 +74,7 @@ def stages(r: Recipe, o: Options) -> None:
         for number in o.teachers:
             train_teachers(r, o, e, model, number)              # 7: a model or head for each shard
     if o.vote == "utterance" or o.self_trained or "self_training" in o.unlabeled_data:
-        propose(r, o, e)                        # 8: hypotheses of the public model
+        propose(r, o, e, 8)                     # 8: hypotheses of the public model
     if o.vote != "token":
         releases.cast_votes()                   # 9: votes or posteriors of all teachers, private
     for model in o.models:

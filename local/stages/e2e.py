@@ -53,6 +53,7 @@ class E2e(Sides):
         decoding: sections of the search.
         decoded: systems to decode: each with its architecture, its model's folder and settings.
         own: Whisper's own search, or nothing.
+        start: where DP-SGD begins, by model, if not at the public model.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
     """
 
@@ -67,6 +68,7 @@ class E2e(Sides):
     planted: str = ""
     decoded: list[tuple[Declared, str, str, dict[str, str]]] = field(default_factory=list)
     own: list[Declared] = field(default_factory=list)
+    start: dict[str, str] = field(default_factory=dict)
     public_model: dict[str, Declared] = field(default_factory=dict)
     not_private: dict[str, Declared] = field(default_factory=dict)
     dpsgd: dict[tuple[str, float], Declared] = field(default_factory=dict)
@@ -219,9 +221,10 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             data = {"data": f"{r.people}/train", "unit": o.privacy_unit, "delta": o.delta}
             data |= {"epsilon": epsilon} if claims else {}
             data |= {"trained": list(o.dpsgd_trained)} if o.dpsgd_trained else part_values(r)
+            init = e.start.get(model, e.public_am(model))
             am = r.stage(6, f"DP-SGD, {model}, epsilon {name}", "train_dpsgd", train=True,
                          config=dpsgd_config(model), spends=claims, in_private_feats=e.private,
-                         in_public_dev=e.public, in_lang=e.lang, in_public_init=e.public_am(model),
+                         in_public_dev=e.public, in_lang=e.lang, in_public_init=init,
                          out_dir=f"{system.folder}/am",
                          out_privacy=system.path("privacy", "privacy.json") if claims else None,
                          set={**data, **scratch})
@@ -230,7 +233,7 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
                 r.stage(6, f"audit of DP-SGD, {model}, epsilon {name}", "audit", device=True,
                         num_jobs=True, config=(*dpsgd_config(model), "audit_dpsgd"),
                         in_private_feats=e.private, in_public_dev=e.public, in_lang=e.lang,
-                        in_init=e.public_am(model),
+                        in_init=init,
                         out_audit=system.path("audit", "audit.json"), set={**data, **scratch})
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from local.stages.data import part_values, upon
 from local.stages.e2e import E2e, am_config, public_init, shown
+from local.stages.students import nbest, self_trained, train_student
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.recipe.declare import Declared, Recipe
 
@@ -111,26 +112,6 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
         e.decoded.append((system, model, am, settings))
 
 
-def propose(r: Recipe, o: Any, e: E2e) -> None:
-    """Stage 8: N-best lists of the pool by the public model."""
-    for model in o.models:
-        flags: dict[str, Any] = dict(in_model=e.public_am(model), in_feats=e.pool)
-        if e.graph:
-            flags |= dict(config=("decode", "nbest", "nbest_pool"), in_graph=e.graph,
-                          in_weights=e.weights(model))
-        else:
-            folder = f"{e.base}/{model}/public{e.below}/decode_pool"
-            flags |= dict(config="decode_e2e", out_hyps=f"{folder}/JOB.jsonl")
-        r.stage(8, f"N-best lists of the pool, public {model}", "decode", jobs=r.run.nj,
-                device=True, out_nbest=f"{nbest(e, model)}/JOB.jsonl", set={"role": "pool"},
-                **flags)
-
-
-def nbest(e: E2e, model: str) -> str:
-    """The public model's N-best lists of the pool."""
-    return f"{e.base}/{model}/public{e.below}/nbest_pool"
-
-
 @dataclass
 class Releases:
     """The releases of labels: declared first, then labeled, then learned by students."""
@@ -143,9 +124,7 @@ class Releases:
 
     def __post_init__(self) -> None:
         for model in self.o.models if self.o.self_trained else ():
-            self.self_trained[model] = self.r.system(
-                f"{model}/self_trained", label="public, self-trained", method="public", model=model,
-                compare_with=[self.e.public_model[model]], self_trained=True)
+            self.self_trained[model] = self_trained(self.r, self.e, model)
 
     def cast_votes(self) -> None:
         """Stage 9: what every teacher votes, or its posteriors; and how far teachers agree."""
@@ -250,22 +229,13 @@ class Releases:
 
     def _student(self, model: str, system: Declared, unlabeled: tuple[str, ...],
                  labels: str | None) -> None:
-        r, o, e = self.r, self.o, self.e
+        o = self.o
         learns_public = o.labeled_data
         if learns_public is None:
             learns_public = o.init == "scratch" or (o.vote != "utterance"
                                                      and o.public_threshold is None)
-        am = r.stage(11, f"student, {system.name}", "train_student", train=True,
-                     config=(*am_config(r, o, model), "student"), in_public_pool=e.pool,
-                     in_labels=labels,
-                     in_public_feats=e.public, in_public_lang=e.lang,
-                     in_public_init=public_init(o, e, model),
-                     in_public_nbest=nbest(e, model) if "self_training" in unlabeled else None,
-                     out_dir=f"{system.folder}/am",
-                     set={"student.unlabeled_data": unlabeled, "epochs": o.student_epochs,
-                          **part_values(r),
-                          "student.labeled_role": "train" if learns_public else None})
-        e.decoded.append((system, model, am, {}))
+        train_student(self.r, o, self.e, system, model, number=11, unlabeled=unlabeled,
+                      labels=labels, learns_public=learns_public, epochs=o.student_epochs)
 
     def _limits(self, number: int, by: str) -> dict[str, Any]:
         """How much noise and how many answers, where no option says so."""

@@ -56,13 +56,17 @@ def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
     assert "tied" in read_json(tmp_path / EXP / "gnmax_3_8/audit.json")
     assert {"audit_lower", "auc"} <= {row["metric"] for row in rows}
     assert_up_to_date(TINY, "--work-dir", tmp_path)
-    # The baseline takes the public model over.
-    dpsgd = "mini_pate dpsgd --preset tiny --nj 1 --dpsgd-epsilons 8 --audit false"
-    text = recipe(dpsgd, "--work-dir", tmp_path)
+    # DP-SGD takes the public model over, with a graph, and begins at what it teaches itself.
+    dpsgd = "mini_pate dpsgd --preset tiny --nj 1 --dpsgd-epsilons 8 --audit false --graph true"
+    text = recipe(f"{dpsgd} --self-trained true", "--work-dir", tmp_path)
     assert "public model, ctc ... up to date" in text and "DP-SGD, epsilon 8" in text
     assert len(Ledger(tmp_path / "privacy/ledger.json").entries()) == 2
-    model = lineage(tmp_path / "exp/dpsgd_char_speaker/ctc/dpsgd_8/am", tmp_path)
+    exp = tmp_path / "exp/dpsgd_char_speaker_self_trained_graph"
+    model = lineage(exp / "ctc/dpsgd_8/am", tmp_path)
     assert model.is_covered and len(model.spent) == 1, list(model.lines())
+    assert any("self_trained" in path for _, path in model.public)
+    compared = {(row["system"], row["against"]) for row in read_jsonl(exp / "results.jsonl")}
+    assert ("ctc/dpsgd_8", "ctc/self_trained") in compared
 
 
 @pytest.mark.timeout(1500)
