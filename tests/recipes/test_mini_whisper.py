@@ -29,8 +29,9 @@ def test_everybody_of_train_is_protected(copied: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     (protected,) = (row for row in rows if row["system"] == "whisper/dpsgd_8")
     assert 7.9 < float(protected["epsilon"]) <= 8 and protected["unit"] == "speaker"
+    # Ten right guesses of ten show no more than 2.07, which the sound noise may reach by chance.
     audit = read_json(exp / "whisper/dpsgd_8/audit.json")["epsilon_lower"]
-    assert audit["sound"] <= 8 and audit["broken"] > audit["sound"]
+    assert audit["sound"] <= audit["broken"] and 2 < audit["broken"] < 2.1
     about = read_json(exp / "whisper/dpsgd_8/am/dpsgd.json")
     # Two blocks of three norms, and the last one; gains and biases of 64 channels.
     assert about["trained_parameters"] == 7 * 2 * 64
