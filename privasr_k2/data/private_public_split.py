@@ -104,6 +104,9 @@ def split_speakers(
     if not order:
         way_out = "leave some of train to it"
         raise DataError("the private side", "a speaker at least", "none", way_out)
+    if config.most_private > len(order):
+        expected, found = f"{config.most_private} private speakers", f"{len(order)}"
+        raise DataError("most_private", expected, found, "ask for as many, or give more speech")
     return {PRIVATE: sorted(order[: config.most_private or None]), **named}
 
 
@@ -119,9 +122,9 @@ def split_speech(
     """Write features folders ``private/``, ``public/``, ``pool/`` and ``sides.json`` atomically.
 
     Private and public have the roles ``train`` and ``dev`` (the corpus's, which is public); the
-    pool has the role ``pool``, without texts and at one speed. Without a speaker in it there is no
-    folder of the pool. Where another corpus is public,
-    ``own/`` has the cuts of train's own public speakers, or all of public if there are none.
+    pool has the role ``pool``, without texts and at one speed, and no folder where nobody is in it.
+    Where another corpus is public, ``own/`` has the cuts of train's own public speakers, or all of
+    public if there are none.
     ``roster_speaker.txt`` and ``roster_utterance.txt`` name the private units. Returns the speakers
     of each side, of the private one those of the roster.
 
@@ -258,7 +261,7 @@ def _check_form(feats: Path, public: Path) -> None:
 def _other_people(
     cuts: Mapping[str, Iterable[Cut]], config: SplitConfig, other: Iterable[Cut]
 ) -> set[str]:
-    """Utterances of a public corpus whose people none of this one's can be."""
+    """Utterances of a public corpus whose speakers are surely not of this one."""
     if config.public_names == "shared":
         return set()
     drawn = cuts[POOL] if config.pool_of_public else ()

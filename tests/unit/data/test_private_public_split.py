@@ -227,7 +227,7 @@ def test_named_speakers_another_corpus_and_a_pool_of_its_own(feats: Path, tmp_pa
     [
         (dict(pool_speakers=["s1", "x9"]), "expected speakers of train, found x9"),
         (dict(pool_speakers=["s1"], public_speakers=["s1"]), "a speaker in one of them, found s1"),
-        (dict(public_share=0.0), "the public side: expected a speaker at least, found none"),
+        (dict(most_private=9), "most_private: expected 9 private speakers, found"),
         (dict(public_share=0.0), "the public side: expected a speaker"),
         (
             dict(public_speakers=["s0", "s1", "s2", "s3", "s4", "s5"], pool_speakers=["s6", "s7"]),
