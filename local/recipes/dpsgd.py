@@ -2,9 +2,19 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import Annotated
+
+from annotated_types import MinLen
 
 from local.stages.data import PhoneOptions
-from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
+from local.stages.e2e import (
+    E2eOptions,
+    decode_all,
+    prepare_e2e,
+    train_dpsgd,
+    train_not_private,
+    train_public_models,
+)
 from local.stages.students import begin_self_trained
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Natural, Positives, option
@@ -18,16 +28,24 @@ class Options(PhoneOptions, E2eOptions):
                                        "epsilons of DP-SGD; inf: clipped, without noise or claim")
     self_trained: bool = option(
         False, "DP-SGD begins at the public model that has learned the pool by its own guesses")
-    people: Natural = option(0, "private speakers, drawn from all; 0: all")
+    people: Annotated[tuple[Natural, ...], MinLen(1)] = option(
+        (0,), "numbers of private speakers, drawn from all; 0: all; models of each")
 
 
 def stages(r: Recipe, o: Options) -> None:
     """What recipe pate has made of the same corpus is reused, and the other way round."""
-    e = prepare_e2e(r, o, people=o.people)
-    r.exp = f"{e.dpsgd_exp}{'_self_trained' * o.self_trained}{e.below.replace('/', '_')}"
-    train_references(r, o, e)
+    e = prepare_e2e(r, o, people=o.people)              # 0-3: data, split speakers, lang folder
+    search = e.below.replace("/", "_")
+    if o.self_trained:                                  # by guesses of that search
+        e.dpsgd_exp, search = f"{e.dpsgd_exp}_self_trained{search}", ""
+    groups = [e.protecting(people) for people in o.people]
+    r.exp = (f"{e.dpsgd_exp}_people" if e.several else groups[0].dpsgd_exp) + search
+    train_public_models(r, o, e)                        # 4
     if o.self_trained:
-        begin_self_trained(r, o, e)
-    train_dpsgd(r, o, e, o.dpsgd_epsilons)
+        begin_self_trained(r, o, e)                     # 5
+    for group in groups:
+        train_not_private(r, o, group)                  # 5
+    for group in groups:
+        train_dpsgd(r, o, group, o.dpsgd_epsilons)      # 6
     decode_all(r, e, 7)
     r.report(8, manifests=e.data.manifests, layout="pate", phones=o.per)

@@ -1,9 +1,9 @@
 """Stages 0 to 6 of recipes pate and dpsgd: data, public and private speakers, reference models."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 
@@ -49,6 +49,7 @@ class E2e(Sides):
         name: of public encoder, tokens and decoder, in names of folders.
         graph: the decoding graph of public words and their LM; empty for end-to-end decoding.
         below: a model's folder with what is decoded, where a graph is one of two decoders.
+        several: whether there are systems of several numbers of people, which their names say.
         planted: the private side with canaries, where an attack has put some; empty: none.
         decoding: sections of the search.
         decoded: systems to decode: each with its architecture, its model's folder and settings.
@@ -65,6 +66,7 @@ class E2e(Sides):
     below: str = ""
     name: str = ""
     decoding: tuple[str, ...] = ()
+    several: bool = False
     planted: str = ""
     decoded: list[tuple[Declared, str, str, dict[str, str]]] = field(default_factory=list)
     own: list[Declared] = field(default_factory=list)
@@ -77,6 +79,25 @@ class E2e(Sides):
     def private(self) -> str:
         """What private models learn from."""
         return self.planted or super().private
+
+    def protecting(self, people: int) -> "E2e":
+        """The same with so many private speakers; 0: all that there are."""
+        some = f"_{people}people" if people else ""
+        return replace(self, people=people, tuned=self.tuned + some,
+                       dpsgd_exp=self.dpsgd_exp + some, not_private={}, dpsgd={})
+
+    @property
+    def of_people(self) -> str:
+        """End of labels and titles: how many people, where there are several numbers of them."""
+        return f", {self.people} people" if self.several and self.people else ""
+
+    def private_system(self, r: Recipe, name: str, *, label: str, **facts: Any) -> Declared:
+        """A system of private people; among several numbers of them it says how many."""
+        end = f"_{self.people}people" if self.several and self.people else ""
+        system = r.system(f"{name}{end}", label=f"{label}{self.of_people}", **facts)
+        if self.several:
+            system.add("people", f"{self.dealt}/sides.json")
+        return system
 
     def public_am(self, model: str) -> str:
         """The public model of an architecture."""
@@ -99,21 +120,21 @@ def am_config(r: Recipe, o: E2eOptions, model: str) -> tuple[str, ...]:
     return (*am_layers(r, model), *upper, *(["am_finetune"] if finetune else []))
 
 
-def prepare_e2e(r: Recipe, o: E2eOptions, *, people: int = 0) -> E2e:
+def prepare_e2e(r: Recipe, o: E2eOptions, *, people: tuple[int, ...] = ()) -> E2e:
     """Stages 0 to 3: data, who is private and who public, and a lang directory of public text.
 
     Args:
-        people: private speakers; 0: all that there are.
+        people: numbers of private speakers for :meth:`E2e.protecting`; 0: all that there are.
     """
-    d, some = r.data, f"_{people}people" if people else ""
+    d, several = r.data, len(people) > 1
     protects = f"each {o.privacy_unit} of {r.people}/train"
     trained = "".join(f"_{part}" for part in o.dpsgd_trained)
     if "whisper" in o.models:
         w, name = prepare_whisper(r, o, people), f"{upon(r)}{d.token_type}"
         name += "_tuned" if w.sides else ""
         return E2e(w.data, w.sides, w.head_sides, fewer=w.fewer, base=f"exp/e2e_{name}",
-                   tuned=f"exp/e2e_{name}{some}",
-                   dpsgd_exp=f"exp/dpsgd_{name}{trained}_{o.privacy_unit}{some}",
+                   tuned=f"exp/e2e_{name}", several=several,
+                   dpsgd_exp=f"exp/dpsgd_{name}{trained}_{o.privacy_unit}",
                    protects=protects, name=name, decoding=("decode_e2e", "decode_whisper"))
     has_graph = o.graph or d.token_type == "phone"
     if has_graph and o.models != ("ctc",):
@@ -127,9 +148,10 @@ def prepare_e2e(r: Recipe, o: E2eOptions, *, people: int = 0) -> E2e:
     graph = public_graph(r, o, s) if has_graph else ""
     name = f"{upon(r)}{d.token_type}"
     base = f"exp/e2e_{name}{other_words}"
-    some = ("_scratch" if o.init == "scratch" else "") + some
-    return E2e(s.data, s.sides, s.head_sides, fewer=s.fewer, base=base, tuned=base + some,
-               dpsgd_exp=f"exp/dpsgd_{name}{other_words}{trained}_{o.privacy_unit}{some}",
+    scratch = "_scratch" if o.init == "scratch" else ""
+    return E2e(s.data, s.sides, s.head_sides, fewer=s.fewer, base=base, tuned=base + scratch,
+               dpsgd_exp=f"exp/dpsgd_{name}{other_words}{trained}_{o.privacy_unit}{scratch}",
+               several=several,
                protects=protects, graph=graph, below="/graph" * both, name=name + "_graph" * both,
                decoding=("decode",) if graph else ("decode_e2e",))
 
@@ -164,6 +186,12 @@ def public_decoder(r: Recipe, o: E2eOptions, e: E2e, folder: str) -> str:
 
 def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
     """Stages 4 and 5: a model of public data alone, and one of all private data."""
+    train_public_models(r, o, e)
+    train_not_private(r, o, e)
+
+
+def train_public_models(r: Recipe, o: E2eOptions, e: E2e) -> None:
+    """Stage 4: each model of public data alone; what is tuned on dev is tuned for it."""
     e.own = own_search(r, e.data, o.whisper)
     for model in o.models:
         folder = f"{e.base}/{model}/public"
@@ -181,12 +209,16 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
                 in_hyps=f"{folder}{e.below}/decode_dev",
                 in_manifests=e.data.manifests, out_weights=e.weights(model))
         e.decoded.append((public, model, am, {}))
+
+
+def train_not_private(r: Recipe, o: E2eOptions, e: E2e) -> None:
+    """Stage 5: each model of all private data, which nothing protects."""
     for model in o.models:
-        e.not_private[model] = system = r.system(
-            f"{model}/nonprivate", label="not private", method="not_private",
+        e.not_private[model] = system = e.private_system(
+            r, f"{model}/nonprivate", label="not private", method="not_private",
             folder=f"{e.tuned}/{model}/nonprivate",
             compare_with=[e.public_model[model], *e.own], model=model)
-        am = r.stage(5, f"{model} of all private data", "train_am", train=True,
+        am = r.stage(5, f"{model} of all private data{e.of_people}", "train_am", train=True,
                      config=am_config(r, o, model), in_feats=e.private, in_lang=e.lang,
                      in_init=public_init(o, e, model), out_dir=f"{system.folder}/am",
                      set={"epochs": o.private_epochs, **part_values(r)})
@@ -210,19 +242,20 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
         for epsilon in epsilons:
             name = shown(epsilon)
             claims = epsilon < inf
-            system = r.system(f"{model}/dpsgd_{name}", label=f"DP-SGD, epsilon {name}",
-                              method="dpsgd", folder=f"{e.dpsgd_exp}/{model}/dpsgd_{name}",
-                              compare_with=[e.public_model[model], *e.own],
-                              public=e.public_model[model],
-                              not_private=e.not_private[model],
-                              protects=e.protects if claims else "", headline=claims, model=model,
-                              epsilon=epsilon)
+            system = e.private_system(
+                r, f"{model}/dpsgd_{name}", label=f"DP-SGD, epsilon {name}", method="dpsgd",
+                folder=f"{e.dpsgd_exp}/{model}/dpsgd_{name}",
+                compare_with=[e.public_model[model], *e.own], public=e.public_model[model],
+                not_private=e.not_private[model], protects=e.protects if claims else "",
+                headline=claims, model=model, epsilon=epsilon)
+            system.add("dpsgd", f"{system.folder}/am/dpsgd.json")
             e.dpsgd[model, epsilon] = system
             data = {"data": f"{r.people}/train", "unit": o.privacy_unit, "delta": o.delta}
             data |= {"epsilon": epsilon} if claims else {}
             data |= {"trained": list(o.dpsgd_trained)} if o.dpsgd_trained else part_values(r)
             init = e.start.get(model, e.public_am(model))
-            am = r.stage(6, f"DP-SGD, {model}, epsilon {name}", "train_dpsgd", train=True,
+            title = f"DP-SGD, {model}, epsilon {name}{e.of_people}"
+            am = r.stage(6, title, "train_dpsgd", train=True,
                          config=dpsgd_config(model), spends=claims, in_private_feats=e.private,
                          in_public_dev=e.public, in_lang=e.lang, in_public_init=init,
                          out_dir=f"{system.folder}/am",
@@ -230,7 +263,7 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
                          set={**data, **scratch})
             e.decoded.append((system, model, am, {}))
             if o.audit and claims:
-                r.stage(6, f"audit of DP-SGD, {model}, epsilon {name}", "audit", device=True,
+                r.stage(6, f"audit of {title}", "audit", device=True,
                         num_jobs=True, config=(*dpsgd_config(model), "audit_dpsgd"),
                         in_private_feats=e.private, in_public_dev=e.public, in_lang=e.lang,
                         in_init=init,

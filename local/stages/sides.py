@@ -1,5 +1,6 @@
 """Stages 0 to 4 of recipes that protect some speakers and begin with public ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,8 @@ class Sides:
 
     Attributes:
         sides: the folder of those below; empty: everybody of train is private, and dev public.
-        fewer: sides with fewer private speakers, whose private one counts; empty: all of them.
+        fewer: sides with so many private speakers, whose private one counts, by that number.
+        people: private speakers, a key of ``fewer``; 0: all that there are.
         private, public, pool: features folders; only ``private`` is protected.
         head_sides: the sides of a public encoder's outputs, on which the public model's head is
             trained; ``sides``, unless further layers are trained.
@@ -51,15 +53,21 @@ class Sides:
     data: Data
     sides: str
     head_sides: str
-    fewer: str = field(default="", kw_only=True)
+    fewer: Mapping[int, str] = field(default_factory=dict, kw_only=True)
+    people: int = field(default=0, kw_only=True)
 
     @property
     def lang(self) -> str:
         return self.data.lang
 
     @property
+    def dealt(self) -> str:
+        """The folder of sides that says who is private."""
+        return self.fewer.get(self.people, self.sides)
+
+    @property
     def private(self) -> str:
-        return f"{self.fewer or self.sides}/private" if self.sides else self.data.feats
+        return f"{self.dealt}/private" if self.sides else self.data.feats
 
     @property
     def public(self) -> str:
@@ -70,7 +78,8 @@ class Sides:
         return f"{self.sides}/pool"
 
 
-def prepare_sides(r: Recipe, o: PublicOptions, *, people: int = 0, lang_end: str = "") -> Sides:
+def prepare_sides(r: Recipe, o: PublicOptions, *, people: tuple[int, ...] = (),
+                  lang_end: str = "") -> Sides:
     """Stages 0 to 3: data, who is private and who public, and a lang directory of public text."""
     token_type = r.data.token_type
     data = prepare_data(r, lang_name=f"{token_type}_public{lang_end}", make_lang=False)
@@ -80,12 +89,12 @@ def prepare_sides(r: Recipe, o: PublicOptions, *, people: int = 0, lang_end: str
     return s
 
 
-def split_sides(r: Recipe, o: PublicOptions, data: Data, *, people: int = 0,
+def split_sides(r: Recipe, o: PublicOptions, data: Data, *, people: tuple[int, ...] = (),
                 **split: Any) -> Sides:
     """Stages 1 and 2: the public corpus, and who is private and who public.
 
     Args:
-        people: private speakers; 0: all that there are.
+        people: numbers of private speakers, for folders of their own; 0: all that there are.
         split: values upon section ``split_speech``.
     """
     public_feats: Path | str | None = o.public_feats
@@ -114,12 +123,13 @@ def split_sides(r: Recipe, o: PublicOptions, data: Data, *, people: int = 0,
 
     names = dict.fromkeys((data.feats, data.outputs))
     folders = [divide(feats, "split speakers", **split) for feats in names]
-    fewer = ""
-    if people:
-        fewer = divide(data.feats, f"split speakers, {people} private", f"_{people}people",
-                       **split, most_private=people)
-    r.about("sides", "speakers by side").add("sides", f"{fewer or folders[0]}/sides.json")
-    return Sides(data, folders[0], folders[-1], fewer=fewer)
+    fewer = {number: divide(data.feats, f"split speakers, {number} private", f"_{number}people",
+                            **split, most_private=number)
+             for number in people if number}
+    s = Sides(data, folders[0], folders[-1], fewer=fewer, people=people[0] if people else 0)
+    shown = s.dealt if len(people) == 1 else s.sides
+    r.about("sides", "speakers by side").add("sides", f"{shown}/sides.json")
+    return s
 
 
 def public_lm(r: Recipe, o: PublicOptions, s: Sides, lang: str, out: str, *,

@@ -69,4 +69,3 @@ def begin_self_trained(r: Recipe, o: Any, e: E2e) -> None:
             r, o, e, system, model, number=5, unlabeled=("self_training",), labels=None,
             learns_public=False, epochs=o.private_epochs)
         e.public_model[model] = system
-    e.dpsgd_exp = r.exp

@@ -10,7 +10,7 @@ from local.stages.sides import Sides, split_sides
 from privasr_k2.recipe.declare import Declared, Recipe
 
 
-def prepare_whisper(r: Recipe, o: Any, people: int) -> Sides:
+def prepare_whisper(r: Recipe, o: Any, people: tuple[int, ...]) -> Sides:
     """Stages 0 to 3: all of train is private, and dev public."""
     d = r.data
     if o.models != ("whisper",) or d.encoder_model is None or d.token_type != "tokenizer":
@@ -23,7 +23,7 @@ def prepare_whisper(r: Recipe, o: Any, people: int) -> Sides:
         r.refuse("--models whisper", "--graph-text, whose words count as known", "none", "give it")
     data = prepare_data(r, lang_name="tokenizer_public", make_lang=False)
     public = o.public_corpus or o.public_feats
-    if people and not public:
+    if any(people) and not public:
         r.refuse("--people", "--public-corpus, beside which speakers are split", "none",
                  "give --public-corpus, or remove --people")
     sides = (split_sides(r, o, data, people=people, pool_share=0.0) if public

@@ -39,6 +39,7 @@ from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import Context
 from privasr_k2.report.page import page
 from privasr_k2.report.phones import phone_measures
+from privasr_k2.report.projection import projections
 from privasr_k2.report.results import (
     Origin,
     Row,
@@ -104,6 +105,7 @@ def _report(args: argparse.Namespace) -> None:
     if layout.phones and corpus.unit == WORD:  # else the error rate is in phones already
         more = dict(phone_measures(systems, layout.cmudict, layout.g2p))
     rows = collect(systems, origin, context, more)
+    rows += projections(rows, layout.people)
     figures = {}
     if args.out_figures is not None:
         written = write_figures(layout, rows, args.out_figures)

@@ -255,7 +255,7 @@ class Recipe:
         """
         if name in self.systems:
             place, found = f"recipe {self.name}", f"{name} twice"
-            raise ConfigError(place, "each system once", found, "correct the recipe")
+            raise ConfigError(place, "each system once", found, "name each value of its options once")
         values = {
             **{"label": f"{label}{self.note}", "method": method, "protects": protects},
             "facts": {**self.facts, **facts},

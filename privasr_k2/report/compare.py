@@ -54,6 +54,7 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         "facts": {},
         "tables": [table],
         "figures": [],
+        "people": [],
         "published": [],
         "notes": [],
     }

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privasr_k2.fileio import atomic_path, write_text
-from privasr_k2.report.layout import FACTS, FigureLayout, Layout, fits, with_units
+from privasr_k2.recipe.systems import Fact
+from privasr_k2.report.layout import FACTS, FigureLayout, Layout, Where, fits, with_units
 from privasr_k2.report.measures import title_of
+from privasr_k2.report.projection import METRIC
 from privasr_k2.report.results import UNIT, Row
 from privasr_k2.report.tables import Index
 
@@ -33,13 +35,14 @@ class Point(NamedTuple):
 
 @dataclass
 class Plot:
-    """Lines by label, each by rising x, and horizontal lines."""
+    """Lines by label, each by rising x, dashed ones that go on from them, and horizontal lines."""
 
     title: str
     xlabel: str
     ylabel: str
     lines: dict[str, list[Point]] = field(default_factory=dict)
     levels: dict[str, float] = field(default_factory=dict)
+    dashed: dict[str, list[Point]] = field(default_factory=dict)
 
     @property
     def num_points(self) -> int:
@@ -81,7 +84,11 @@ def _plots(spec: FigureLayout, layout: Layout, index: Index) -> dict[str, Plot]:
             points.append(Point(x, y.value, y.low, y.high))
             shown.setdefault(y.part, []).append(row)
             if spec.levels:
-                add_levels(plot, index, row, y)
+                add_levels(plot, index, row, y, spec.where)
+            if spec.projected:
+                further = _further(rows, y, x)
+                if further:
+                    plot.dashed[_line(spec, layout, row)] = [points[-1], *further]
     for part, plot in plots.items():
         plot.title, plot.xlabel = (with_units(t, shown[part]) for t in (plot.title, plot.xlabel))
         for points in plot.lines.values():
@@ -89,11 +96,24 @@ def _plots(spec: FigureLayout, layout: Layout, index: Index) -> dict[str, Plot]:
     return plots
 
 
-def add_levels(plot: Plot, index: Index, row: Row, y: Row) -> None:
-    """The public and the not private system of a row as horizontal lines."""
+def _further(rows: Iterable[Row], y: Row, x: float) -> list[Point]:
+    """What the law of people says of more people than ``x``."""
+    found = [row for row in rows if (row.metric, row.part) == (METRIC, y.part)]
+    points = [Point(float(row.item), float(row.value)) for row in found if row.value is not None]
+    return sorted(point for point in points if point.x > x)
+
+
+def add_levels(plot: Plot, index: Index, row: Row, y: Row, where: Where | None = None) -> None:
+    """The public and the not private system of a row as horizontal lines, if they have no other.
+
+    Args:
+        where: which systems have lines of their own.
+    """
     for name in dict.fromkeys(filter(None, (row.public, row.not_private))):
         level = index.find(name, y.metric, y.part, y.item, (y.kind,))
-        if level is not None and isinstance(level.value, (int, float)):
+        if level is None or (where is not None and fits(level, where)):
+            continue
+        if isinstance(level.value, (int, float)):
             plot.levels[level.label] = float(level.value)
 
 
@@ -119,10 +139,17 @@ def _axis(name: str, layout: Layout) -> str:
 
 def _line(spec: FigureLayout, layout: Layout, row: Row) -> str:
     values = ((name, row.facts.get(name)) for name in spec.by)
-    texts = [f"{layout.fact_text(name, value)}" for name, value in values if value is not None]
+    texts = [_shown(layout, name, value) for name, value in values if value is not None]
     if spec.x == "item":
         return row.label
     return ", ".join([row.method.replace("_", " "), *texts])
+
+
+def _shown(layout: Layout, name: str, value: Fact) -> str:
+    """A fact in a legend; numbers with their title."""
+    text = layout.fact_text(name, value)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{layout.fact_title(name)} {text}" if number else text
 
 
 def write_figures(layout: Layout, rows: Sequence[Row], folder: Path) -> dict[str, str]:
@@ -144,11 +171,15 @@ def svg_of(plot: Plot) -> str:
         figure = Figure(figsize=_INCHES, layout="constrained")
         axes: Any = figure.subplots()
         for place, (label, points) in enumerate(sorted(plot.lines.items())):
-            _draw(axes, label, _beside(points, place, plot), f"C{place % 10}")
+            color = f"C{place % 10}"
+            _draw(axes, label, _beside(points, place, plot), color)
+            further = plot.dashed.get(label, [])
+            axes.plot(*zip(*((p.x, p.y) for p in further)), color=color, linewidth=1, linestyle=":")
         for place, (label, level) in enumerate(plot.levels.items()):
             style = (0, (5, 2 + 2 * place))
             axes.axhline(level, linewidth=1, linestyle=style, color="0.35", label=label)
-        every = [point for points in plot.lines.values() for point in points]
+        lines = (*plot.lines.values(), *plot.dashed.values())
+        every = [point for points in lines for point in points]
         scales = scale_of(point.x for point in every), scale_of(_heights(every, plot.levels))
         axes.set(xlabel=plot.xlabel, ylabel=plot.ylabel, xscale=scales[0], yscale=scales[1])
         _ticks(axes, every)

@@ -29,6 +29,7 @@ READERS: Mapping[str, Reader] = {
     "weights": models.weights,
     "folds": models.folds,
     "privacy": privacy.privacy,
+    "dpsgd": privacy.dpsgd,
     "labels": privacy.labels,
     "votes": privacy.votes,
     "agreement": privacy.agreement,
@@ -43,6 +44,7 @@ READERS: Mapping[str, Reader] = {
     "texts": data.texts,
     "entities": data.entities,
     "sides": data.sides,
+    "people": data.people,
     "confidence": confidence.confidence,
 }
 

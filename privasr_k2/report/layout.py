@@ -97,6 +97,7 @@ class FigureLayout:
         y: a metric.
         by: facts whose values have lines of their own.
         levels: whether the public and not private systems are drawn as horizontal lines.
+        projected: whether lines go on, dashed, to what the law of people says of further numbers.
     """
 
     name: str
@@ -107,6 +108,7 @@ class FigureLayout:
     y: str
     by: tuple[str, ...]
     levels: bool
+    projected: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ class Layout(Checked):
         tests: metrics by which declared pairs are compared: ``wer``, ``ppl``, ``recall``.
         facts: fact -> its title, or ``{title: ..., labels: {value: label}}``.
         tables, figures: with the attributes of :class:`TableLayout` and :class:`FigureLayout`.
+        people: numbers of people for whom error rates are projected (``report.projection``).
         published: ``where`` and the paper's figures, by metric; the first that fits counts.
         notes: at the end.
     """
@@ -143,6 +146,7 @@ class Layout(Checked):
     facts: dict[str, Any]
     tables: list[Any]
     figures: list[Any]
+    people: list[int]
     published: list[Any]
     notes: list[str]
 
@@ -167,15 +171,20 @@ class Layout(Checked):
         """Its figures, checked; errors as :attr:`all_tables`."""
         figures = []
         for figure in self.figures:
-            keys = ("name", "title", "where", "kinds", "x", "y", "by", "levels")
+            keys = ("name", "title", "where", "kinds", "x", "y", "by", "levels", "projected")
             self._check_keys(figure, keys, f"figure {figure.get('name')}")
             for axis in ("x", "y"):
                 if figure[axis] != "item":
                     self._column(figure[axis])
             lists = {key: tuple(figure.get(key, ())) for key in ("kinds", "by")}
             names, axes = (figure["name"], figure["title"]), {"x": figure["x"], "y": figure["y"]}
-            where, levels = figure.get("where", {}), bool(figure.get("levels", True))
-            figures.append(FigureLayout(*names, where, **axes, levels=levels, **lists))
+            switches = {
+                "levels": bool(figure.get("levels", True)),
+                "projected": bool(figure.get("projected", False)),
+            }
+            figures.append(
+                FigureLayout(*names, figure.get("where", {}), **axes, **switches, **lists)
+            )
         return figures
 
     def published_for(self, row: Row, metric: str) -> float | str | None:

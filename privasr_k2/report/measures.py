@@ -120,6 +120,7 @@ class Context(NamedTuple):
 _TITLES = {
     ".2f": (
         "wer: WER %; per: PER %; cer: CER %; word_per: PER of the words %; oov: OOV %; "
+        "projected_wer: WER %, by the law; measured_wer: WER %, measured; "
         "recall: recall %; precision: precision %; ppl: PPL; ppl_with_oov: PPL with OOV; "
         "ppl_last_round: PPL, last round; exposure: mean exposure, bits; "
         "exposure_largest: largest; exposure_possible: possible; log_likelihood: log P; "
@@ -137,12 +138,14 @@ _TITLES = {
     ",.0f": (
         "errors: errors; insertions: ins; deletions: del; substitutions: sub; words: words; "
         "utterances: utterances; speakers: speakers; no_path: no path; hits: recognized; "
+        "people: people; "
         "entity_words: words of names; false_alarms: false alarms; ppl_words: words; "
         "ppl_sentences: sentences; ppl_oov: OOV words; units: units; releases: releases; "
         "person_units: units of a person; "
         "candidates: candidates; released_words: words; released_bigrams: bigrams; "
         "votes_asked: votes asked; votes_answered: answered; labels: labels; published_k: K; "
         "audit_trials: trials; members: members; others: others; rounds: rounds; "
+        "trained_parameters: trained parameters; steps: steps; "
         "kept_round: kept round; clients: clients; users: users; minutes: minutes; "
         "spoken: spoken; unique_words: unique words; median_utterances: median utterances; "
         "largest_utterances: largest; median_words: median words; largest_words: largest, words; "
@@ -173,6 +176,8 @@ _TITLES = {
         "at_edge: at the edge of the grid; mechanism: mechanism; only_for: which small units"
     ),
     ".4g": (
+        "noise_multiplier: noise by clip; relative_noise: of a mean gradient; "
+        "clip: clip; "
         "vote_noise: noise, votes; threshold: threshold, votes; published_scale: scale; "
         "published_equation: called epsilon where scale is 1/lambda; "
         "published_figures: called epsilon where scale is lambda"

@@ -45,23 +45,32 @@ def test_it_learns_public_speech_first(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the ab abe that\n", encoding="utf-8")
     command = f"mini_pate dpsgd --preset tiny --nj 1 --models whisper --encoder-model {whisper}"
     command += f" --token-type tokenizer --graph-text {tmp_path / 'text.txt'} --dpsgd-epsilons 8"
-    recipe(f"{command} --audit false --people 2", "--work-dir", work)
-    exp = work / "exp/dpsgd_tiny_whisper_tokenizer_tuned_speaker_2people"
-    rows = [row for row in read_jsonl(exp / "results.jsonl") if row["metric"] == "wer"]
+    recipe(f"{command} --audit false --people '2 0'", "--work-dir", work)
+    results = work / "exp/dpsgd_tiny_whisper_tokenizer_tuned_speaker_people"
+    every = list(read_jsonl(results / "results.jsonl"))
+    rows = [row for row in every if row["metric"] == "wer"]
     labels = {row["system"]: row["method"] for row in rows}
     assert labels == {
         "whisper/imported": "public",
         "whisper/public": "public",
         "whisper/nonprivate": "not_private",
+        "whisper/nonprivate_2people": "not_private",
         "whisper/dpsgd_8": "dpsgd",
+        "whisper/dpsgd_8_2people": "dpsgd",
     }
+    people = {row["system"]: row["value"] for row in every if row["metric"] == "people"}
+    exp = work / "exp/dpsgd_tiny_whisper_tokenizer_tuned_speaker_2people"
     # Two of all of train: the pool is the corpus's own, and public speech another corpus's.
     everybody, two = (
         set(read_json(work / f"data/sides_tiny_whisper{some}/sides.json")["private"]["speakers"])
         for some in ("", "_2people")
     )
     about = read_json(exp / "whisper/dpsgd_8/am/dpsgd.json")
-    assert about["units"] == len(two) == 2 and two < everybody
+    assert about["units"] == len(two) == people["whisper/dpsgd_8_2people"] == 2
+    assert two < everybody and people["whisper/dpsgd_8"] == len(everybody)
+    # One noise: so many people have so much less of it in the mean.
+    [measured] = [row for row in every if row["metric"] == "measured_wer"]
+    assert measured["item"] == "2" and (results / "figures/people.svg").is_file()
     # Two people: the noise is large, and the learning rate small.
     assert about["highest_lr"] < 12
     model = lineage(exp / "whisper/dpsgd_8/am", work)

@@ -84,11 +84,21 @@ def _covered(item: str, of: Mapping[str, Any]) -> list[Measure]:
     return [Measure("test_words", int(of["words"]), item=item), *shares]
 
 
-def sides(path: str, context: Context) -> Reading:
-    """``sides.json`` of ``split_corpus``; of the private side only the number of speakers."""
+def people(path: str, context: Context) -> Reading:
+    """``sides.json`` of ``split_corpus``: how many speakers are private."""
+    return Reading((Measure("people", len(_sides(path)["private"]["speakers"])),))
+
+
+def _sides(path: str) -> Any:
     content = read_json(Path(path))
     if content.get("format") != "privasr_k2 sides 1":
         raise DataError(path, "sides.json", "another file", "name that of split_corpus")
+    return content
+
+
+def sides(path: str, context: Context) -> Reading:
+    """``sides.json`` of ``split_corpus``; of the private side only the number of speakers."""
+    content = _sides(path)
     measures: list[Measure] = []
     for side, item in _SIDES.items():
         measures.append(Measure("speakers", len(content[side]["speakers"]), item=item))

@@ -38,6 +38,19 @@ def privacy(path: str, context: Context) -> Reading:
     return Reading(tuple(measures), entries=entries)
 
 
+def dpsgd(path: str, context: Context) -> Reading:
+    """``dpsgd.json`` beside a model: steps, and the noise of each.
+
+    ``relative_noise`` is the norm of the noise in the mean gradient of all units, by the clip.
+    """
+    about = read_json(Path(path))
+    names = ("steps", "trained_parameters", "clip", "noise_multiplier")
+    values = {name: about[name] for name in names}
+    noise, size = about["noise_multiplier"], about["trained_parameters"]
+    values["relative_noise"] = noise * math.sqrt(size) / about["units"]
+    return Reading(tuple(Measure(name, value) for name, value in values.items()))
+
+
 def guarantee_measures(found: Guarantee, item: str) -> Iterator[Measure]:
     """The figures of one guarantee."""
     epsilon, some = found.epsilon, found.only_for_epsilon

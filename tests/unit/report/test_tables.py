@@ -243,8 +243,8 @@ def test_plots(tmp_path: Path) -> None:
     assert name == "epsilon.svg"
     assert plot.levels == pytest.approx({"public": 23.33, "all data": 6.67}, abs=0.01)
     points = {label: len(points) for label, points in plot.lines.items()}
-    assert points == {"pate, CTC, gnmax, 40": 1, "pate, CTC, lnmax, 40": 1}
-    [point] = plot.lines["pate, CTC, gnmax, 40"]
+    assert points == {"pate, CTC, gnmax, teachers 40": 1, "pate, CTC, lnmax, teachers 40": 1}
+    [point] = plot.lines["pate, CTC, gnmax, teachers 40"]
     own = figure(rows, "gnmax", "wer")
     assert point == (own.epsilon, own.value, own.low, own.high)
     assert svg_of(plot) == svg_of(plot)
