@@ -204,11 +204,11 @@ def check_machine(root: Path) -> list[Finding]:
     """Interpreter, C++ compiler, Slurm and disk; the compiler and Slurm are optional."""
     version = sys.version_info
     python = f"{sys.implementation.name} {version[0]}.{version[1]}.{version[2]}"
-    right = version[:2] == (3, 11) and sys.implementation.name == "cpython"
+    right = version[:2] >= (3, 11) and sys.implementation.name == "cpython"
     free = shutil.disk_usage(root).free / 2**30
-    way_out = "" if right else "install CPython 3.11 (docs/install.md)"
+    way_out = "" if right else "install CPython 3.11 or newer (docs/install.md)"
     return [
-        Finding("python", python, "cpython 3.11", way_out),
+        Finding("python", python, "cpython 3.11 or newer", way_out),
         Finding("g++", shutil.which("g++"), "to build kenlm", ""),
         Finding("Slurm", shutil.which("sbatch"), "for local/cmd.sh with slurm", ""),
         Finding("disk", f"{free:.0f} GiB free", "5 GiB", "" if free >= 5 else "free some space"),
