@@ -255,7 +255,8 @@ class Recipe:
         """
         if name in self.systems:
             place, found = f"recipe {self.name}", f"{name} twice"
-            raise ConfigError(place, "each system once", found, "name each value of its options once")
+            way_out = "name each value of its options once"
+            raise ConfigError(place, "each system once", found, way_out)
         values = {
             **{"label": f"{label}{self.note}", "method": method, "protects": protects},
             "facts": {**self.facts, **facts},
