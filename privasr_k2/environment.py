@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -200,6 +201,69 @@ def check_imports() -> Finding:
     return Finding("k2 loads", None, "", f"{reason[:150]} (docs/install.md)")
 
 
+_GPUS = """
+import json, torch
+gpus = range(torch.cuda.device_count())
+found = [[torch.cuda.get_device_name(n), *torch.cuda.get_device_capability(n)] for n in gpus]
+print(json.dumps([torch.__version__, torch.cuda.get_arch_list(), found]))
+"""
+
+
+def has_kernels(major: int, minor: int, architectures: Sequence[str]) -> bool:
+    """Whether a build of torch runs on a GPU of this compute capability.
+
+    Machine code runs on GPUs of its own major number and no smaller minor one. Code for a virtual
+    architecture is compiled for any later GPU.
+
+    Args:
+        architectures: ``torch.cuda.get_arch_list()``.
+
+    >>> has_kernels(8, 9, ["sm_70", "sm_86"]), has_kernels(9, 0, ["sm_70", "sm_86"])
+    (True, False)
+    >>> has_kernels(12, 0, ["sm_90", "compute_90"]), has_kernels(12, 0, ["sm_90a", "sm_120"])
+    (True, True)
+    """
+    for text in architectures:
+        match = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", text)
+        if match is None:
+            continue
+        kind, (first, second) = match[1], (int(match[2]), int(match[3]))
+        if kind == "compute" and (first, second) <= (major, minor):
+            return True
+        # Of code with the letter a nothing but its own GPU is sure.
+        fits = second <= minor if match[4] != "a" else second == minor
+        if kind == "sm" and first == major and fits:
+            return True
+    return False
+
+
+def check_gpus(device: str = "auto") -> list[Finding]:
+    """Whether torch has kernels for the GPUs that may be used; asked in a subprocess.
+
+    Args:
+        device: ``auto``, ``cuda``, ``cuda:N`` or ``cpu``, which needs none.
+    """
+    if device == "cpu":
+        return []
+    done = subprocess.run(
+        [sys.executable, "-c", _GPUS], capture_output=True, text=True, check=False
+    )
+    if done.returncode:  # check_imports tells why
+        return []
+    version, architectures, gpus = json.loads(done.stdout.splitlines()[-1])
+    chosen = device.partition(":")[2]
+    if chosen:
+        gpus = gpus[int(chosen) : int(chosen) + 1]
+    findings = []
+    for name, major, minor in gpus:
+        found = f"{name}, compute capability {major}.{minor}; torch {version}"
+        way_out = "another torch (PRIVASR_STACK=torch2, docs/install.md), or --device cpu"
+        known = f"one of {' '.join(architectures)}"
+        right = has_kernels(major, minor, architectures)
+        findings.append(Finding("GPU", found, known, "" if right else way_out))
+    return findings
+
+
 def check_machine(root: Path) -> list[Finding]:
     """Interpreter, C++ compiler, Slurm and disk; the compiler and Slurm are optional."""
     version = sys.version_info
@@ -217,7 +281,7 @@ def check_machine(root: Path) -> list[Finding]:
 
 def missing_for(recipe: str, findings: list[Finding]) -> list[Finding]:
     """The findings that stand in a recipe's way."""
-    needs = {*RECIPES[recipe], "python", "k2 fits torch", "k2 loads"}
+    needs = {*RECIPES[recipe], "python", "k2 fits torch", "k2 loads", "GPU"}
     return [finding for finding in findings if finding.name in needs and not finding.ok]
 
 

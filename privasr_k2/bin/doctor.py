@@ -34,7 +34,7 @@ def main() -> int:
         environment.check_fit(*environment.built_with()),
     ]
     if findings[-1].ok:
-        findings.append(environment.check_imports())
+        findings += [environment.check_imports(), *environment.check_gpus()]
     print(f"stack {stack}; expected versions from requirements/\n")
     print(f"{'':3}{'what':24}{'found':38}expected")
     for finding in findings:

@@ -16,11 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from privasr_k2 import environment
 from privasr_k2.errors import ConfigError, PrivasrError
 from privasr_k2.recipe import lock
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
 from privasr_k2.recipe.front import Declaration, declare, load_file, overview, words_for
+from privasr_k2.recipe.launch import split_launcher
+from privasr_k2.recipe.plan import Stage
 from privasr_k2.recipe.runner import Runner
 from privasr_k2.recipe.seal import KEY, Seal, make_seal
 from privasr_k2.recipe.settings import check_keys, without_effect
@@ -31,6 +34,10 @@ from privasr_k2.recipe.wiring import Wiring
 
 #: The checkout: of path.sh, or of this file.
 ROOT = Path(os.environ.get("PRIVASR_ROOT") or Path(__file__).resolve().parents[2])
+
+
+#: There where the driver of NVIDIA's GPUs is loaded.
+NVIDIA = Path("/dev/nvidiactl")
 
 
 class _Ended(BaseException):
@@ -90,6 +97,7 @@ def run_one(declared: Declaration, root: Path) -> None:
     if chosen.dry_run:
         make(Seal.of(work_dir))[1].show()
         return
+    check_device(stages, declared)
     state_dir.mkdir(exist_ok=True)
     (state_dir / ".gitignore").write_text("*\n")
     with lock.hold(state_dir, wait=chosen.wait, say=lambda text: print(text, flush=True)) as held:
@@ -112,6 +120,24 @@ def run_one(declared: Declaration, root: Path) -> None:
         name = declared.corpus.name
         print(f"page of all results: {work_dir}/exp/report.html, made by ./run.sh {name} report")
         print(f"these results: {work_dir / declared.report}")
+
+
+def check_device(stages: Sequence[Stage], declared: Declaration) -> None:
+    """Refuse a GPU that torch has no kernels for, before anything runs.
+
+    Without a GPU's driver on this machine, or where Slurm runs the stages, nothing is asked.
+
+    Raises:
+        ConfigError: the GPU, and what torch was built for.
+    """
+    chosen = declared.run
+    asked = [stage for stage in stages if chosen.stage <= stage.number <= chosen.stop_stage]
+    here = [stage for stage in asked if split_launcher(stage.launcher)[0] != "slurm"]
+    if not NVIDIA.exists() or all("--device" not in stage.tasks[0].argv for stage in here):
+        return
+    for finding in environment.check_gpus(chosen.device):
+        if not finding.ok:
+            raise ConfigError("--device", finding.expected, finding.found or "", finding.way_out)
 
 
 def _enter(declared: Declaration) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,24 @@ def test_versions_are_read_as_the_packages_say_them() -> None:
     assert version == torch.__version__
     assert cuda == torch.version.cuda
     assert (k2_torch is None) == (environment.installed_version("k2") is None)
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda", "cuda:0", "cuda:1"])
+def test_gpus_without_kernels_are_found(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    told = ["1.13.1", ["sm_70", "sm_86"], [["H100", 9, 0], ["L4", 8, 9]]]
+    done = subprocess.CompletedProcess([], 0, stdout=f"a warning\n{json.dumps(told)}\n")
+    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: done)
+    wrong = {finding.found: finding.ok for finding in environment.check_gpus(device)}
+    h100, l4 = (f"{name}; torch 1.13.1" for name in ("H100, compute capability 9.0",
+                                                     "L4, compute capability 8.9"))  # fmt: skip
+    both = {h100: False, l4: True}
+    assert wrong == {"cuda:0": {h100: False}, "cuda:1": {l4: True}}.get(device, both)
+    assert environment.check_gpus("cpu") == []
+
+
+def test_this_machine_says_what_it_has() -> None:
+    torch = pytest.importorskip("torch")
+    assert len(environment.check_gpus()) == torch.cuda.device_count()
 
 
 def test_a_wrong_python_stops_every_recipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(environment, "installed_version", locked.get)
     monkeypatch.setattr(environment, "built_with", lambda: ("1.13.1", "11.7", "1.13.1", "11.7"))
     monkeypatch.setattr(environment, "check_imports", lambda: Finding("k2 loads", "yes", "", ""))
+    monkeypatch.setattr(environment, "check_gpus", list)
     python = Finding("python", "cpython 3.11.7", "cpython 3.11", "")
     monkeypatch.setattr(environment, "check_machine", lambda root: [python])
     return monkeypatch
@@ -55,6 +56,15 @@ def test_a_k2_that_does_not_load(
     whole.setattr(environment, "check_imports", lambda: broken)
     assert doctor.main() == 2
     assert "  k2 loads: undefined symbol" in capsys.readouterr().out
+
+
+def test_a_gpu_without_kernels(
+    whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = Finding("GPU", "H100, compute capability 9.0; torch 1.13.1", "sm_86", "another torch")
+    whole.setattr(environment, "check_gpus", lambda: [old])
+    assert doctor.main() == 2
+    assert "  GPU: another torch" in capsys.readouterr().out
 
 
 def test_a_stack_that_does_not_exist(
