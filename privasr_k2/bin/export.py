@@ -8,6 +8,8 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lis
         --out-model exp/theirs/am
     privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \
         --out-trn test.trn --out-ref-trn test.ref.trn
+    privasr export --in-lattices exp/ctc/lattices_test --out-kaldi-lattices lat.1.gz \
+        --out-words words.txt
 
 A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths
 (N,)). A difference is what was trained of a model that holds layers of a public encoder, without
@@ -17,6 +19,8 @@ recognizer.yaml names a model, graph, features and weights by relative paths, so
 moved. With --in-lang, --in-lm and the layers of graph and hotwords, too, it says how privasr
 transcribe --hotwords makes another graph. CTM needs lists with word times. With --in-scores, the
 output of lm_scores, Kaldi's archives also have the costs of these LMs: lm_cost.NAME.
+
+Lattices become compact lattices in Kaldi's binary archive: costs unscaled, no transition ids.
 """
 
 from __future__ import annotations
@@ -40,6 +44,8 @@ _NEEDS = {
     "out_ctm": ("in_nbest",),
     "out_trn": ("in_nbest",),
     "out_ref_trn": ("in_nbest",),
+    "out_kaldi_lattices": ("in_lattices",),
+    "out_words": ("in_lattices",),
 }
 #: What may be given for a recognizer besides, both or none.
 _FOR_HOTWORDS = ("in_lang", "in_lm")
@@ -84,6 +90,13 @@ def main() -> None:
         out_trn="[FILE] the best words",
         out_ref_trn="[FILE] the references",
     )
+    lattices = parser.add_argument_group("lattices")
+    cli.add_flags(
+        lattices,
+        in_lattices="[DIR] lattices_<role>, with *.safetensors",
+        out_kaldi_lattices="[FILE] Kaldi's lat.1.gz",
+        out_words="[FILE] their words.txt",
+    )
     args = cli.parse(parser)
     written = [name for name in _NEEDS if getattr(args, name) is not None]
     needed = {name for out in written for name in _NEEDS[out]}
@@ -103,6 +116,8 @@ def main() -> None:
         _recognizer(args)
     if args.in_nbest:
         _lists(args)
+    if args.in_lattices:
+        _lattices(args)
 
 
 def _flags(names: Sequence[str]) -> str:
@@ -176,6 +191,18 @@ def _lists(args: argparse.Namespace) -> None:
         write_trn(lists, args.out_trn)
     if args.out_ref_trn:
         write_trn(lists, args.out_ref_trn, references=True)
+
+
+def _lattices(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.kaldi_archives import write_kaldi_lattices
+    from privasr_k2.decoding.lattice_files import read_lattices
+    from privasr_k2.graph.lang import symbols_text
+
+    found = read_lattices(args.in_lattices)
+    if args.out_kaldi_lattices:
+        write_kaldi_lattices(args.out_kaldi_lattices, found.lattices)
+    if args.out_words:
+        write_text(args.out_words, symbols_text(found.words))
 
 
 if __name__ == "__main__":

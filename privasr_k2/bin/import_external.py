@@ -6,6 +6,9 @@ r"""Import an acoustic model, or a recognizer's output as N-best lists.
         --out-dir exp/whisper/am
     privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/theirs/nbest_test/1.jsonl
+    privasr import --raw-lattices exp/chain/decode_dev/lat.*.gz --raw-words graph/words.txt \
+        --in-cuts data/manifests/cuts_dev.jsonl.gz --out-nbest exp/chain/nbest_dev/1.jsonl \
+        --config conf/common.yaml#kaldi_lattices
 
 The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T,
 F), lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of
@@ -18,7 +21,8 @@ words in its tokens (prepare_lang with units=tokenizer).
 
 --in-cuts gives references and users. Its utterances that the output lacks become utterances without
 a path. Without it the lists have no references. CTM and trn become lists of one hypothesis without
-scores.
+scores. Lattices of Kaldi, binary or text, become lists, or with --out-lattices what
+rescore_lattices reads.
 """
 
 from __future__ import annotations
@@ -42,29 +46,40 @@ def main() -> None:
     )
     cli.add_flags(source, raw_ctm="[FILE+] words with times")
     cli.add_flags(source, raw_trn="[FILE] words (utterance)")
+    cli.add_flags(source, raw_lattices="[FILE+] Kaldi's lat.*.gz")
     cli.add_flags(
         parser,
         raw_tokens="[FILE] the model's tokens.txt",
         in_lang="[DIR] the language folder of --in-public-whisper",
         in_cuts="[FILE] cuts_<role>.jsonl.gz with the references",
         out_dir="[DIR] the model's folder",
+        raw_words="[FILE] words.txt of --raw-lattices",
         out_nbest="[FILE] the lists, JSON Lines",
+        out_lattices="[FILE] the lattices, *.safetensors",
     )
-    args = cli.parse(parser, config=False)
+    args = cli.parse(parser)
     lists, about = [args.out_nbest, args.in_cuts], [args.raw_tokens, args.in_lang, args.out_dir]
-    needed, others = [args.out_nbest], about
+    needed, others = [args.out_nbest], [*about, args.raw_words, args.out_lattices]
+    lists += [args.raw_words, args.out_lattices]
     if args.raw_model:
         needed, others = [args.raw_tokens, args.out_dir], [*lists, args.in_lang]
     elif args.in_public_whisper:
         needed, others = [args.in_lang, args.out_dir], [*lists, args.raw_tokens]
+    elif args.raw_lattices:
+        out = args.out_nbest or args.out_lattices
+        both = args.out_lattices if args.out_nbest else None
+        needed, others = [args.raw_words, out], [*about, both]
     if None in needed or any(others):
         wanted = "--raw-model --raw-tokens --out-dir; --in-public-whisper --in-lang --out-dir;"
-        wanted += " or lists and --out-nbest, maybe --in-cuts"
+        wanted += " --raw-lattices --raw-words and --out-nbest or --out-lattices;"
+        wanted += " or lists and --out-nbest; the last two maybe with --in-cuts"
         raise ConfigError("privasr import", wanted, "something else", "see --help")
     if args.raw_model:
         _model(args)
     elif args.in_public_whisper:
         _whisper(args)
+    elif args.raw_lattices:
+        _lattices(args)
     else:
         _lists(args)
 
@@ -102,6 +117,32 @@ def _lists(args: argparse.Namespace) -> None:
         ranked, place = read_trn(args.raw_trn), args.raw_trn
     references = read_references(args.in_cuts) if args.in_cuts else None
     write_nbest(args.out_nbest, with_references(ranked, references, place))
+
+
+def _lattices(args: argparse.Namespace) -> None:
+    from privasr_k2.confidence.nbest_posteriors import with_posteriors
+    from privasr_k2.decoding.kaldi_lattices import (
+        KaldiLatticeConfig,
+        WordTable,
+        imported_lattices,
+        imported_lists,
+        read_all,
+    )
+    from privasr_k2.decoding.lattice_files import write_lattices
+    from privasr_k2.graph.lang import read_symbols
+    from privasr_k2.scoring.nbest_formats import read_references
+    from privasr_k2.scoring.nbest_lists import write_nbest
+
+    config = cli.load(KaldiLatticeConfig, args)
+    table = WordTable.of(args.raw_words, read_symbols(args.raw_words), config)
+    references = read_references(args.in_cuts) if args.in_cuts else None
+    found = read_all(args.raw_lattices, table), table, references, config
+    if args.out_lattices:
+        write_lattices(args.out_lattices, imported_lattices(*found), table.words, config.weights)
+    else:
+        scale, weights = config.posterior_scale, config.weights
+        lists = (with_posteriors(one, scale, weights) for one in imported_lists(*found))
+        write_nbest(args.out_nbest, lists)
 
 
 if __name__ == "__main__":

@@ -11,17 +11,19 @@ from privasr_k2.scoring.hypotheses import Weights
 from privasr_k2.scoring.nbest_lists import NbestList
 
 _DIGITS = 6
+_UNWEIGHTED = Weights(0.0, 0.0)
 
 
-def with_posteriors(nbest: NbestList, scale: float) -> NbestList:
+def with_posteriors(nbest: NbestList, scale: float, weights: Weights = _UNWEIGHTED) -> NbestList:
     """The list with a confidence for each word: the share of the hypotheses that have it there.
 
     Args:
-        scale: on am_score, before the shares of hypotheses are normalized.
+        scale: on total scores, before the shares of hypotheses are normalized.
+        weights: of the total; without them it is am_score.
     """
     if not nbest.hyps:
         return nbest
-    settings = FeatureSettings(Weights(0.0, 0.0), nbest_scale=scale, around=0)
+    settings = FeatureSettings(weights, nbest_scale=scale, around=0)
     counts = [len(hyp.words.split()) for hyp in nbest.hyps]
     values = np.split(agreement(nbest, settings), np.cumsum(counts)[:-1])
     hyps = (

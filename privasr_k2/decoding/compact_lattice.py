@@ -80,10 +80,12 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
     """Arcs within the beam with at most one word each, the frames of states, the final state."""
     kept = np.flatnonzero(lattice.excess <= beam)
     sources, targets = (ends[kept].astype(np.int64) for ends in (lattice.sources, lattice.targets))
-    frames = Dag(lattice.final + 1, sources, targets).levels
     into_final = targets == lattice.final
-    if into_final.any() and (lattice.labels[kept[into_final]] < 0).all():
-        frames[lattice.final] = frames[sources[into_final]].max()  # these arcs consume no frame
+    frames = lattice.frames
+    if frames is None:
+        frames = Dag(lattice.final + 1, sources, targets).levels
+        if into_final.any() and (lattice.labels[kept[into_final]] < 0).all():
+            frames[lattice.final] = frames[sources[into_final]].max()  # these consume no frame
     owners, items = items_of(lattice.word_splits, kept)
     spoken = lattice.word_values[items] > 0
     owners, link_words = owners[spoken], lattice.word_values[items[spoken]].astype(np.int64)

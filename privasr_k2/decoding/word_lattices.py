@@ -30,6 +30,7 @@ class WordLattice:
         excess: (A,) float64, 0 or more: the best path through the arc against the best path of the
             lattice; inf on no path.
         symbol_splits, symbol_values: words with class delimiters, for a graph with classes.
+        frames: (S,) where each state stands, if an arc is not a frame; ``None``: an arc is one.
     """
 
     final: int
@@ -44,6 +45,7 @@ class WordLattice:
     excess: np.ndarray
     symbol_splits: np.ndarray | None = None
     symbol_values: np.ndarray | None = None
+    frames: np.ndarray | None = None
 
     def words(self, arcs: np.ndarray) -> tuple[int, ...]:
         """The words of a path's arcs."""

@@ -11,6 +11,7 @@ from privasr_k2.decoding.lattice_files import read_lattices, write_lattices
 from privasr_k2.decoding.lattices import as_word_lattice
 from privasr_k2.decoding.nbest import NbestConfig, nbest
 from privasr_k2.decoding.tune import read_weights
+from privasr_k2.fileio import write_jsonl
 from privasr_k2.lm.neural.files import save_lm
 from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
@@ -96,6 +97,48 @@ def test_what_rescoring_refuses(lattices: Path, tmp_path: Path) -> None:
     write_lattices(lattices / "1.safetensors", other, words, Weights(1, 0))
     (lattices / "2.safetensors").unlink()
     refuse("the words of the lattices, found 1 others")
+
+
+def test_to_kaldi_and_back(lattices: Path, tmp_path: Path) -> None:
+    """What rescoring makes of lattices is the same after a way through Kaldi's archive."""
+    archive, words = tmp_path / "lat.1.gz", tmp_path / "words.txt"
+    call(
+        f"export --in-lattices {lattices} --out-kaldi-lattices {archive} --out-words {words}",
+    )
+    assert words.read_text().splitlines()[-1] == f"#0 {len(SYMBOLS) - 1}"
+    cuts = tmp_path / "cuts_test.jsonl.gz"
+    held = read_lattices(lattices).lattices
+    write_jsonl(cuts, (
+        {"id": one.id, "custom": {"part": one.part},
+         "supervisions": [{"speaker": one.speaker, "text": one.ref}]} for one in held
+    ))  # fmt: skip
+    base = f"import_external --raw-lattices {archive} --raw-words {words} --in-cuts {cuts}"
+    layer = f"--config {section('kaldi_lattices')} --set acoustic_scale=1 beam=1000"
+    weights = ["lm_weight=0.8", "insertion_penalty=0.4"]
+    back = tmp_path / "back/lattices_test"
+    call(f"{base} --out-lattices {back}/1.safetensors {layer}", *weights)
+    assert read_lattices(back).weights == Weights(0.8, 0.4)
+    lists = {}
+    for name, folder in (("first", lattices), ("back", back)):
+        call(
+            f"rescore_lattices --in-lattices {folder} --in-lm {arpa(tmp_path)}"
+            f" --out-nbest {tmp_path}/{name}/1.jsonl --config {section('rescore_lattices')}"
+        )
+        lists[name] = read_nbest(tmp_path / name).lists
+    for one, other in zip(lists["first"], lists["back"], strict=True):
+        assert (one.id, one.speaker, one.ref, one.no_path) == (
+            other.id, other.speaker, other.ref, other.no_path,
+        )  # fmt: skip
+        assert [hyp.words for hyp in one.hyps] == [hyp.words for hyp in other.hyps]
+        for hyp, known in zip(one.hyps, other.hyps):
+            assert hyp.lm_scores == pytest.approx(known.lm_scores, rel=1e-5)
+
+    call(f"{base} --out-nbest {tmp_path}/nbest_test/1.jsonl {layer}", *weights)
+    found = read_nbest(tmp_path / "nbest_test")
+    assert found.lm_names == ("graph",)
+    confidences = found.lists[0].hyps[0].confidences
+    assert confidences is not None and 0 < min(confidences) <= max(confidences) <= 1
+    assert found.lists[-1].no_path
 
 
 @pytest.mark.k2
