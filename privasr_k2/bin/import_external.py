@@ -20,7 +20,8 @@ trained further on its encoder's outputs (compute_features with kind=encoder). -
 words in its tokens (prepare_lang with units=tokenizer).
 
 --in-cuts gives references and users. Its utterances that the output lacks become utterances without
-a path. Without it the lists have no references. CTM and trn become lists of one hypothesis without
+a path. --raw-data gives them, too: a Kaldi data directory with text and utt2spk. Without either the
+lists have no references. CTM and trn become lists of one hypothesis without
 scores. Lattices of Kaldi, binary or text, become lists, or with --out-lattices what
 rescore_lattices reads.
 """
@@ -29,9 +30,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+from typing import TYPE_CHECKING
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
+
+if TYPE_CHECKING:
+    from privasr_k2.scoring.nbest_formats import Reference
 
 
 def main() -> None:
@@ -52,14 +57,18 @@ def main() -> None:
         raw_tokens="[FILE] the model's tokens.txt",
         in_lang="[DIR] the language folder of --in-public-whisper",
         in_cuts="[FILE] cuts_<role>.jsonl.gz with the references",
+        raw_data="[DIR] Kaldi data directory with the references",
         out_dir="[DIR] the model's folder",
         raw_words="[FILE] words.txt of --raw-lattices",
         out_nbest="[FILE] the lists, JSON Lines",
         out_lattices="[FILE] the lattices, *.safetensors",
     )
     args = cli.parse(parser)
-    lists, about = [args.out_nbest, args.in_cuts], [args.raw_tokens, args.in_lang, args.out_dir]
+    sources = [args.in_cuts, args.raw_data]
+    lists, about = [args.out_nbest, *sources], [args.raw_tokens, args.in_lang, args.out_dir]
     needed, others = [args.out_nbest], [*about, args.raw_words, args.out_lattices]
+    if None not in sources:
+        raise ConfigError("privasr import", "--in-cuts or --raw-data", "both", "leave one out")
     lists += [args.raw_words, args.out_lattices]
     if args.raw_model:
         needed, others = [args.raw_tokens, args.out_dir], [*lists, args.in_lang]
@@ -72,7 +81,7 @@ def main() -> None:
     if None in needed or any(others):
         wanted = "--raw-model --raw-tokens --out-dir; --in-public-whisper --in-lang --out-dir;"
         wanted += " --raw-lattices --raw-words and --out-nbest or --out-lattices;"
-        wanted += " or lists and --out-nbest; the last two maybe with --in-cuts"
+        wanted += " or lists and --out-nbest; the last two maybe with --in-cuts or --raw-data"
         raise ConfigError("privasr import", wanted, "something else", "see --help")
     if args.raw_model:
         _model(args)
@@ -100,13 +109,7 @@ def _whisper(args: argparse.Namespace) -> None:
 
 
 def _lists(args: argparse.Namespace) -> None:
-    from privasr_k2.scoring.nbest_formats import (
-        read_ctm,
-        read_kaldi,
-        read_references,
-        read_trn,
-        with_references,
-    )
+    from privasr_k2.scoring.nbest_formats import read_ctm, read_kaldi, read_trn, with_references
     from privasr_k2.scoring.nbest_lists import write_nbest
 
     if args.raw_kaldi:
@@ -115,8 +118,15 @@ def _lists(args: argparse.Namespace) -> None:
         ranked, place = read_ctm(args.raw_ctm), args.raw_ctm[0]
     else:
         ranked, place = read_trn(args.raw_trn), args.raw_trn
-    references = read_references(args.in_cuts) if args.in_cuts else None
-    write_nbest(args.out_nbest, with_references(ranked, references, place))
+    write_nbest(args.out_nbest, with_references(ranked, _references(args), place))
+
+
+def _references(args: argparse.Namespace) -> dict[str, Reference] | None:
+    from privasr_k2.scoring.nbest_formats import read_kaldi_references, read_references
+
+    if args.raw_data:
+        return read_kaldi_references(args.raw_data)
+    return read_references(args.in_cuts) if args.in_cuts else None
 
 
 def _lattices(args: argparse.Namespace) -> None:
@@ -130,12 +140,13 @@ def _lattices(args: argparse.Namespace) -> None:
     )
     from privasr_k2.decoding.lattice_files import write_lattices
     from privasr_k2.graph.lang import read_symbols
-    from privasr_k2.scoring.nbest_formats import read_references
     from privasr_k2.scoring.nbest_lists import write_nbest
 
     config = cli.load(KaldiLatticeConfig, args)
     table = WordTable.of(args.raw_words, read_symbols(args.raw_words), config)
-    references = read_references(args.in_cuts) if args.in_cuts else None
+    references = _references(args)
+    if args.raw_data and references:
+        references = {name: config.reference(told) for name, told in references.items()}
     found = read_all(args.raw_lattices, table), table, references, config
     if args.out_lattices:
         write_lattices(args.out_lattices, imported_lattices(*found), table.words, config.weights)

@@ -8,7 +8,8 @@ r"""Prepare federated marginals: the clients and the order of utterances, or bac
         --config conf/fmp.yaml#fmp_timeline --set client=prefix
 
 --out-timeline assigns utterances to clients, in order of time. The utterances are those of N-best
-lists, or of text without audio (cuts or tagged text). --out-nbest gets such text as lists of one
+lists, or of text without audio (cuts or tagged text). Without --in-manifests the order is that of
+the ids, and clients are speakers, parts or prefixes. --out-nbest gets such text as lists of one
 hypothesis each. The log shows table 1 of [liu2020] for these utterances.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-lm exp/fmp/lm/transformer \
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 #: Which flags go together.
 _USES = (
     {"out_timeline", "in_manifests", "in_nbest"},
+    {"out_timeline", "in_nbest"},
     {"out_timeline", "in_text", "out_nbest"},
     {"out_background", "in_lm", "in_manifests"},
     {"out_background", "in_lm", "in_manifests", "raw_text"},
@@ -58,8 +60,8 @@ def main() -> None:
     given = {name for name in set().union(*_USES) if getattr(args, name) is not None}
     if given not in _USES:
         wanted = (
-            "--out-timeline with --in-manifests and --in-nbest, or with --in-text and --out-nbest; "
-            "or --out-background with --in-lm and text"
+            "--out-timeline with --in-nbest, maybe --in-manifests, or with --in-text and "
+            "--out-nbest; or --out-background with --in-lm and text"
         )
         raise ConfigError("the command line", wanted, "something else", "see --help")
     if args.out_background:
@@ -71,6 +73,7 @@ def main() -> None:
 def _timeline(args: argparse.Namespace) -> None:
     from privasr_k2.federated.fmp_timeline import (
         TimelineConfig,
+        occasions_of,
         read_occasions,
         table_1,
         text_lists,
@@ -82,9 +85,11 @@ def _timeline(args: argparse.Namespace) -> None:
     lists: list[NbestList]
     if args.in_nbest is not None:
         role, read = args.in_nbest.name.removeprefix("nbest_"), read_nbest(args.in_nbest)
-        cuts = args.in_manifests / f"cuts_{role}.jsonl.gz"
-        check_nbest_complete(read, cuts)
-        lists, occasions = list(read.lists), read_occasions([cuts])
+        lists, occasions = list(read.lists), occasions_of(read.lists)
+        if args.in_manifests is not None:
+            cuts = args.in_manifests / f"cuts_{role}.jsonl.gz"
+            check_nbest_complete(read, cuts)
+            occasions = read_occasions([cuts])
     else:
         occasions = read_occasions(args.in_text)
         lists = text_lists(occasions, args.out_nbest.parent.name.removeprefix("nbest_"))

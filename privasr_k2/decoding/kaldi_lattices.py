@@ -42,7 +42,7 @@ class KaldiLatticeConfig(LatticeConfig, NbestConfig):
         lm_weight, insertion_penalty: at which alignments and lists are ranked.
         frame_seconds: from one transition id to the next.
         text_case: ``keep``, ``lower`` or ``upper``, of the words.
-        silent_words: symbols that are no words, and are left out.
+        silent_words: symbols that are no words, and are left out, also of references.
         posterior_scale: on total scores, for the confidences of lists.
     """
 
@@ -59,6 +59,17 @@ class KaldiLatticeConfig(LatticeConfig, NbestConfig):
     def weights(self) -> Weights:
         """Those of the first pass."""
         return Weights(self.lm_weight, self.insertion_penalty)
+
+    def spoken(self, words: Iterable[str]) -> list[str]:
+        """Words as lists have them, ``<eps>`` in place of what is no word."""
+        silent = {EPSILON, *self.silent_words}
+        case = {"keep": str, "lower": str.lower, "upper": str.upper}[self.text_case]
+        return [EPSILON if word in silent else case(word) for word in words]
+
+    def reference(self, reference: Reference) -> Reference:
+        """A reference with the same words left out, in the same case."""
+        words = (word for word in self.spoken(reference.text.split()) if word != EPSILON)
+        return reference._replace(text=" ".join(words))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +95,7 @@ class WordTable:
         """
         if symbols[0] != EPSILON:
             raise DataError(place, f"{EPSILON} as number 0", repr(symbols[0]), _TABLE)
-        silent = {EPSILON, *config.silent_words}
-        case = {"keep": str, "lower": str.lower, "upper": str.upper}[config.text_case]
-        said = [EPSILON if word in silent else case(word) for word in symbols]
+        said = config.spoken(symbols)
         words = tuple(dict.fromkeys(said))
         own = {word: number for number, word in enumerate(words)}
         return cls(place, words, np.array([own[word] for word in said], dtype=np.int64))
@@ -229,8 +238,8 @@ def _facts(
     if references is None:
         return lattice.id, "", "", ""
     if lattice.id not in references:
-        way_out = "give the cuts that were recognized, or rename the utterances"
-        raise DataError(lattice.place, "an utterance of --in-cuts", lattice.id, way_out)
+        way_out = "give the cuts or the data directory that was recognized"
+        raise DataError(lattice.place, "an utterance with a reference", lattice.id, way_out)
     return lattice.id, *left.pop(lattice.id)
 
 

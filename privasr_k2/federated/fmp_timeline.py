@@ -76,6 +76,11 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
     return occasions
 
 
+def occasions_of(lists: Sequence[NbestList]) -> dict[str, Occasion]:
+    """The utterances of lists, by id; what lists do not know is empty, and ids are the order."""
+    return {one.id: Occasion(one.id, one.speaker, "", "", one.part, 0.0, one.ref) for one in lists}
+
+
 def _of_cut(record: Mapping[str, Any]) -> Occasion:
     [supervision] = record["supervisions"]
     recording = (record.get("recording") or {}).get("id") or supervision["recording_id"]

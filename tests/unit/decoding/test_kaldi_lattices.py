@@ -88,6 +88,7 @@ def test_times_words_and_scales(tmp_path: Path) -> None:
 
     scaled = settings(acoustic_scale=0.5, lm_scale=2.0, text_case="lower", silent_words="[B]")
     table = WordTable.of(PLACE, ("<eps>", "A", "B"), scaled)
+    assert scaled.reference(Reference("dev", "s1", "A B")).text == "a"
     assert table.words == ("<eps>", "a") and table.numbers.tolist() == [0, 1, 0]
     [lists] = imported_lists(read_all([path], table), table, None, scaled)
     hyps = [(hyp.words, hyp.am_score, hyp.lm_scores) for hyp in lists.hyps]
@@ -107,7 +108,7 @@ def test_references(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert "nothing for 1 of 2 utterances" in caplog.text
     assert told[1].no_path
     del references["u1"]
-    with pytest.raises(DataError, match=r"an utterance of --in-cuts, found u1"):
+    with pytest.raises(DataError, match=r"an utterance with a reference, found u1"):
         list(imported_lists(read_all([path], table), table, references, config))
 
 

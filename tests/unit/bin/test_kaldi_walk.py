@@ -1,0 +1,127 @@
+"""The walk of docs/fmp.md: a Kaldi experiment gets private rescoring of its lattices."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privasr_k2.decoding.lattices import END, Lattice
+from privasr_k2.fileio import read_json, write_text
+from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.scoring.nbest_lists import read_nbest
+from tests.support.conf import ROOT
+from tests.support.kaldi_lattices import plain_bytes, write_gz
+from tests.support.verbs import call, refused
+from tests.support.word_lattices import write_closed_arpa
+
+WORDS = tuple(f"W{n}" for n in range(1, 21))
+SYMBOLS = ("<eps>", *WORDS, "#0", "<s>", "</s>")
+_RECORD = """privasr() { python3 -c '
+import json, sys
+print(json.dumps(sys.argv[1:]))' "$@" >> calls.jsonl; }
+"""
+
+
+def confusions(name: str, texts: Sequence[Sequence[str]]) -> Lattice:
+    """A lattice of several texts of the same length, each a path from the start to the end."""
+    rows, states = [], 1
+    final = 1 + sum(len(text) for text in texts)
+    for number, text in enumerate(texts):
+        at = 0
+        for word in text:
+            rows.append((at, states, SYMBOLS.index(word), -20.0 - number, -2.0))
+            at, states = states, states + 1
+        rows.append((at, final, END, 0.0, -1.0))
+    columns = [np.array(column) for column in zip(*sorted(rows))]
+    ends = (values.astype(np.int32) for values in columns[:3])
+    return Lattice(name, "", "", "", 9.0, np.zeros(final + 1), *ends, *columns[3:])
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Kaldi's data directories, lattices by kaldifst, words.txt, an ARPA model and its text."""
+    pytest.importorskip("kaldifst")
+    monkeypatch.chdir(tmp_path)
+    for role, seed in (("dev", 1), ("test", 2)):
+        rng, entries, text, utt2spk = np.random.default_rng(seed), [], "", ""
+        for speaker in range(3):
+            own = WORDS[5 * speaker : 5 * speaker + 6]
+            for number in range(12):
+                name = f"{role}{speaker}-{number:02d}"
+                ref = rng.choice(own, size=4)
+                wrong = np.where(rng.random(4) < 0.5, rng.choice(WORDS, size=4), ref)
+                texts = [wrong, ref] if (wrong != ref).any() else [ref]
+                entries.append(plain_bytes(confusions(name, texts)))
+                text += f"{name} {' '.join(ref)}\n"
+                utt2spk += f"{name} {role}{speaker}\n"
+        decoded = tmp_path / f"exp/chain/decode_{role}"
+        decoded.mkdir(parents=True)
+        for job in (1, 2):
+            write_gz(decoded / f"lat.{job}.gz", *entries[job - 1 :: 2])
+        write_text(tmp_path / f"data/{role}/text", text)
+        write_text(tmp_path / f"data/{role}/utt2spk", utt2spk)
+    symbols = "".join(f"{word} {number}\n" for number, word in enumerate(SYMBOLS))
+    write_text(tmp_path / "exp/chain/graph/words.txt", symbols)
+    write_closed_arpa(tmp_path / "lm.arpa", WORDS)
+    write_text(tmp_path / "lm_text.txt", "".join(f"{word}\n" for word in WORDS))
+    return tmp_path
+
+
+def walk() -> str:
+    """The commands of the page."""
+    page = (ROOT / "docs/fmp.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"```bash\n(for role.*?)```", page, re.DOTALL)
+    assert block.count("\n") <= 15
+    return block
+
+
+def test_the_walk(experiment: Path) -> None:
+    """Its lines, expanded by a shell, run one after the other."""
+    script = f"set -eu; CONF={ROOT}/conf\n{_RECORD}"
+    # Files are there before anything runs, so that a shell can expand their names.
+    subprocess.run(["bash", "-c", script + walk()], check=True)
+    for line in (experiment / "calls.jsonl").read_text().splitlines():
+        verb, *words = json.loads(line)
+        if verb == "verb":
+            verb, *words = words
+        call({"import": "import_external"}.get(verb, verb), *words)
+    lists = read_nbest(experiment / "fmp/nbest_test")
+    assert len(lists.lists) == 36 and lists.lm_names == ("graph",)
+    assert {one.speaker for one in lists.lists} == {"test0", "test1", "test2"}
+    assert all(one.ref in [hyp.words for hyp in one.hyps] for one in lists.lists)
+    [entry] = Ledger(experiment / "fmp/ledger.json").entries()
+    assert (entry.spending.unit, entry.spending.data) == ("user", "chain/test")
+    assert read_json(experiment / "fmp/run_test.json")["release"]["epsilon"] == 1.0
+    [part] = read_json(experiment / "fmp/score_test/wer.json")["parts"].values()
+    assert part["ref_words"] == 36 * 4 and part["no_path"] == []
+
+
+def test_data_directories(experiment: Path) -> None:
+    """Case of references, and what is refused."""
+    base = (
+        f"import_external --raw-lattices {experiment}/exp/chain/decode_dev/lat.1.gz"
+        f" --raw-words {experiment}/exp/chain/graph/words.txt --out-nbest {experiment}/n/1.jsonl"
+        f" --config {ROOT}/conf/common.yaml#kaldi_lattices"
+    )
+    call(base, f"--raw-data {experiment}/data/dev --set text_case=lower")
+    found = read_nbest(experiment / "n").lists
+    assert all(one.ref == one.ref.lower() for one in found)
+    assert sum(one.no_path for one in found) == 18
+    with refused("--in-cuts or --raw-data"):
+        call(base, f"--raw-data {experiment} --in-cuts {experiment}")
+    with refused("a file text of utterances"):
+        call(base, f"--raw-data {experiment}")
+    with refused("an utterance with a reference, found dev0-00"):
+        call(base, f"--raw-data {experiment}/data/test")
+    (experiment / "data/dev/utt2spk").write_text("")
+    with refused("a speaker of every utterance, found 36 without"):
+        call(base, f"--raw-data {experiment}/data/dev")
+    (experiment / "data/dev/text").write_text("a b\na b\n")
+    with refused("text:2: expected every utterance once, found a again"):
+        call(base, f"--raw-data {experiment}/data/dev")
