@@ -43,11 +43,14 @@ class Data:
 def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> None:
     """Stage 0: the corpus's manifests, checked."""
     d, words = r.data, dict(word.split("=", 1) for word in r.data.corpus_options)
+    files = {f"raw_{name}": value for name, value in r.own.items() if isinstance(value, tuple)}
+    own = {name: value or None for name, value in r.own.items() if f"raw_{name}" not in files}
+    if any(files.values()) and d.corpus_dir is None:  # no folder gives the corpus its name
+        own["name"] = r.corpus.people
     r.stage(0, title, "prepare_corpus", in_definition=r.corpus.definition, raw_corpus=d.corpus_dir,
             raw_lm_text=d.lm_text, raw_lexicon=d.lexicon, out_dir=manifests,
             config=r.corpus.conf_name,
-            set={**words, **{name: value or None for name, value in r.own.items()}, **settings},
-            num_jobs=True)
+            set={**words, **own, **settings}, num_jobs=True, **files)
 
 
 def prepare_data(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 
 from privasr_k2.bin import cli
-from privasr_k2.corpora.base import CorpusInput, load_corpus
+from privasr_k2.corpora.base import ROLES, CorpusInput, load_corpus
 from privasr_k2.corpora.prepare import prepare
 from privasr_k2.errors import ConfigError
 
@@ -24,6 +24,7 @@ def main() -> None:
         __doc__,
         in_definition="PATH a Python file that exports CORPUS",
         raw_corpus="[PATH] the corpus; nothing is written there",
+        **{f"raw_{role}": f"[PATH...] manifests or Kaldi directories of {role}" for role in ROLES},
         raw_lm_text="[PATH...] text to take for language models",
         raw_lexicon="[PATH] lexicon to take instead of the corpus's own",
         out_dir="PATH manifests folder",
@@ -34,6 +35,7 @@ def main() -> None:
         options=dict(_option(item) for item in args.set),
         config_files=tuple(args.config),
         num_jobs=args.num_jobs,
+        files={role: tuple(getattr(args, f"raw_{role}")) for role in ROLES},
     )
     about = prepare(
         load_corpus(args.in_definition), given, lm_text=args.raw_lm_text, lexicon=args.raw_lexicon

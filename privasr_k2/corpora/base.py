@@ -41,6 +41,7 @@ class CorpusInput:
         options: the words of ``--set``.
         config_files: the YAML layers of ``--config``.
         num_jobs: processes to use; must not change the result.
+        files: role -> manifests or Kaldi data directories that the user names for it.
     """
 
     raw_dir: Path | None
@@ -48,6 +49,7 @@ class CorpusInput:
     options: Mapping[str, str]
     config_files: tuple[Path, ...]
     num_jobs: int
+    files: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
 
     def folder(self) -> Path:
         """``raw_dir``.

@@ -62,8 +62,9 @@ def prepare(
         densest = given.number(option, corpus.max_characters_per_second)
         rate = corpus.sampling_rate
         check_cuts(words, rate, densest, num_jobs=given.num_jobs, place=place)
-        if not corpus.name and given.raw_dir is not None:
-            corpus = replace(corpus, name=given.raw_dir.resolve().name)
+        if not corpus.name:
+            name = given.raw_dir.resolve().name if given.raw_dir is not None else "user"
+            corpus = replace(corpus, name=given.option("name", name))
         about = describe(corpus, words)
         for role, of_role in words.items():
             save_cuts(map(_without_place, of_role), folder, role)

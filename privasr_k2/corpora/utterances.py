@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privasr_k2.corpora.perturbed import is_copy
 from privasr_k2.data.audio import AudioHeader, read_headers
 from privasr_k2.data.users import hold_out
 
@@ -68,13 +69,17 @@ def make_cuts(utterances: Iterable[Utterance], num_jobs: int = 1) -> CutSet:
 def split_by_speaker(
     cuts: CutSet, *, fraction: float, at_least: int, seed: int, never: Collection[str] = ()
 ) -> tuple[CutSet, CutSet]:
-    """The rest, and the cuts of whole speakers that :func:`hold_out` chooses."""
+    """The rest, and the cuts of whole speakers that :func:`hold_out` chooses.
+
+    Perturbed copies (:mod:`.perturbed`) of the speakers who are held out are in neither.
+    """
     seconds: Counter[str] = Counter()
     for cut in cuts:
         seconds[cut.supervisions[0].speaker] += cut.duration
     held = hold_out(seconds, fraction=fraction, at_least=at_least, seed=seed, never=never)
     rest = cuts.filter(lambda cut: cut.supervisions[0].speaker not in held).to_eager()
-    return rest, cuts.filter(lambda cut: cut.supervisions[0].speaker in held).to_eager()
+    taken = cuts.filter(lambda cut: cut.supervisions[0].speaker in held and not is_copy(cut))
+    return rest, taken.to_eager()
 
 
 def _make_cut(utterance: Utterance, headers: Mapping[Path, AudioHeader]) -> MonoCut:

@@ -7,12 +7,9 @@ below half the sampling rate, as in lhotse's ``Fbank`` and icefall. ``sphinx``: 
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import multiprocessing
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -26,11 +23,14 @@ from privasr_k2.constraints import Checked, Count, NotNegative, Positive, one_of
 from privasr_k2.data import sphinx
 from privasr_k2.data.audio import audio_problem
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
+from privasr_k2.data.processes import processes
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, write_text
 from privasr_k2.recipe.progress import report_progress
 
 if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
     from lhotse import CutSet
     from lhotse.cut import Cut
 
@@ -60,7 +60,7 @@ ENCODER, PUBLIC_ENCODER = "encoder", "public_encoder"
 FRAME_SHIFT = 0.01
 """Seconds."""
 FINE_TICK_POWER = -12
-"""Of features of unknown or small scale, as Sphinx's cepstra: steps of 1/4096."""
+"""Of features of small scale, as Sphinx's cepstra: steps of 1/4096."""
 SPEEDS = (0.9, 1.1)
 """Factors of speed perturbation [Ko et al. 2015], besides 1."""
 
@@ -86,8 +86,8 @@ class FeatureConfig(Checked):
     """Section ``features`` of the configuration.
 
     Attributes:
-        kind: ``auto`` is ``given`` where the corpus has features and no audio, otherwise ``fbank``;
-            ``encoder``: the outputs of a public encoder.
+        kind: ``auto`` is ``given`` where the corpus has features and no copies at other speeds are
+            wanted, otherwise ``fbank``; ``encoder``: the outputs of a public encoder.
         speed_perturb: whether train is stored at three speeds.
         tick_power: fbank and mfcc are stored in steps of ``2 ** tick_power``.
         cuts_per_file: utterances stored in one file.
@@ -176,7 +176,8 @@ def compute(
 ) -> dict[str, Any]:
     """Store the features of all roles atomically, and return the content of ``features.yaml``.
 
-    The result does not depend on ``num_jobs``.
+    The result does not depend on ``num_jobs``. Given features are read once and stay where they
+    are.
 
     Args:
         extractor: of ``kind: encoder``; its features are stored as float16.
@@ -190,13 +191,13 @@ def compute(
         raise DataError(in_dir, "a folder of manifests", "no cuts_<role>.jsonl.gz", way_out)
     if config.kind == "auto":
         first = next(iter(load_cuts(in_dir, there[0], lazy=True)))
-        is_given = first.has_features and not first.has_recording
+        is_given = first.has_features and not config.speed_perturb
         config = replace(config, kind="given" if is_given else "fbank")
         log.info("%s features", config.kind)
     public = None if extractor is None else extractor.about  # opened before any cut is read
     dims: set[int] = set()
     shifts: set[float] = set()
-    with atomic_path(out_dir) as folder, _pool(num_jobs) as pool:
+    with atomic_path(out_dir) as folder, processes(num_jobs) as pool:
         folder.mkdir()
         for role in there:
             seen = Counter[str]()
@@ -228,7 +229,7 @@ def _counted(
 ) -> Iterator[Cut]:
     """Hand the cuts on and record their frames, dimensions and shifts."""
     for cut in cuts:
-        seen.update(cuts=1, frames=cut.features.num_frames)
+        seen.update(cuts=1, frames=cut.num_frames)
         dims.add(cut.features.num_features)
         shifts.add(cut.features.frame_shift)
         yield cut
@@ -238,27 +239,6 @@ def _sampling_rate(cuts: CutSet) -> int:
     first = next(iter(cuts))
     data = first.recording if first.has_recording else first.features
     return int(data.sampling_rate)
-
-
-@contextlib.contextmanager
-def _pool(num_jobs: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Spawned processes (a fork with threads may hang), or ``None`` for this one alone."""
-    if num_jobs <= 1:
-        yield None
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(num_jobs, mp_context=context, initializer=_one_thread) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
 
 
 def _stored(
@@ -296,8 +276,12 @@ def _store(task: _Task) -> list[Cut]:
     from lhotse.utils import fastcopy
 
     cuts, path, config, extractor, speed = task
+    if config.kind == "given":  # looked at once, and read where they are
+        for cut in cuts:
+            _values(cut, config.kind, None)
+        return [*cuts]
     made = []
-    tick_power = FINE_TICK_POWER if config.kind in ("given", "sphinx") else config.tick_power
+    tick_power = FINE_TICK_POWER if config.kind == "sphinx" else config.tick_power
     with (
         LilcomChunkyWriter(path, tick_power=tick_power)
         if extractor is None
@@ -339,6 +323,9 @@ def _values(cut: Cut, kind: str, extractor: Extractor | None) -> np.ndarray:
             way_out = "compute them: --feature fbank (of the verb: --set kind=fbank)"
             raise DataError(cut.id, "features that come with the corpus", "none", way_out)
         values = load_features(cut)
+        if len(values) != cut.num_frames:
+            found, way_out = f"{len(values)} stored", "store its features again"
+            raise DataError(cut.id, f"{cut.num_frames} frames", found, way_out)
     elif extractor is not None:
         samples = _samples(cut)
         try:
@@ -381,14 +368,12 @@ def _manifest(
     from lhotse import Features
 
     storage_type, storage_path, storage_key = storage
-    given = cut.features if kind == "given" else None
-    own_shift = FRAME_SHIFT if extractor is None else extractor.frame_shift
     return Features(
         type=extractor_name(kind) if extractor is None else extractor.type,
         num_frames=len(values),
         num_features=values.shape[1],
-        frame_shift=own_shift if given is None else given.frame_shift,
-        sampling_rate=cut.sampling_rate if given is None else given.sampling_rate,
+        frame_shift=FRAME_SHIFT if extractor is None else extractor.frame_shift,
+        sampling_rate=cut.sampling_rate,
         start=cut.start,
         duration=cut.duration,
         storage_type=storage_type,

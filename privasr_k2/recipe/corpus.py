@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class Corpus:
         preset_options: the same for single recipes under a preset.
         recipe_definitions: modules of ``privasr_k2/corpora`` in place of ``definition``, by recipe.
         own_options: options of ``prepare_corpus`` that only this corpus has, with their help;
-            ``PATH`` before it where the value is one.
+            ``PATH`` before it where the value is one. ``PATHS`` are files for ``--raw-<option>``.
         public_lists: name lists that come with its manifests.
         vocabulary_lists: name lists whose words every vocabulary has.
         further_text: tagged text that comes with its manifests.
@@ -82,14 +82,17 @@ class Corpus:
         return values
 
 
-def find_corpus(name: str, root: Path, caller: Path) -> Corpus:
+def find_corpus(name: str, root: Path, caller: Path, words: Sequence[str] = ()) -> Corpus:
     """The corpus that a command line names: a folder of ``egs/``, ``FILE.py``, or ``data:DIR``.
+
+    Args:
+        words: of the command line. With ``--train`` among them ``data:NAME`` needs no folder.
 
     Raises:
         ConfigError: there is none of that name, or its file does not have the form above.
     """
     if name.startswith("data:") or name.endswith(".py"):
-        return _own(name, root, caller)
+        return _own(name, root, caller, words)
     folder = root / "egs" / name
     if not _NAME.fullmatch(name) or not (folder / "corpus.yaml").is_file():
         expected = f"a corpus: {' '.join(corpus_names(root))}, FILE.py, or data:DIR"
@@ -102,7 +105,7 @@ def corpus_names(root: Path) -> list[str]:
     return sorted(path.parent.name for path in (root / "egs").glob("*/corpus.yaml"))
 
 
-def _own(name: str, root: Path, caller: Path) -> Corpus:
+def _own(name: str, root: Path, caller: Path, words: Sequence[str]) -> Corpus:
     is_folder = name.startswith("data:")
     path = caller / name.removeprefix("data:")
     place = f"./run.sh {name}"
@@ -110,27 +113,56 @@ def _own(name: str, root: Path, caller: Path) -> Corpus:
         way_out = "name the Kaldi data directory, or the folder of manifests"
         raise ConfigError(place, "data:DIR", "no folder", way_out)
     if not path.exists():
-        raise ConfigError(place, "a file or folder", f"nothing at {path}", "correct the path")
+        files = "--train FILE --dev FILE --test FILE"
+        if is_folder and _NAME.fullmatch(plain := name.removeprefix("data:")):
+            if any(word.partition("=")[0] == "--train" for word in words) or _ran(root, plain):
+                return _of_files(plain, root)
+            way_out = f"correct the path, or name files: data:{plain} RECIPE {files}"
+        else:
+            way_out = "correct the path"
+        raise ConfigError(place, "a file or folder", f"nothing at {path}", way_out)
     if is_folder and not path.is_dir():
         way_out = "name the folder that it is in, or run it as FILE.py"
         raise ConfigError(place, "data: and a folder", "a file", way_out)
     path = path.resolve()
     stem = path.name.removesuffix(".py")
     shared: dict[str, Any] = {
-        "name": name,
-        "home": root / "egs/user" / stem,
-        "people": re.sub(r"[^A-Za-z0-9_-]", "_", stem),
-        "own_options": {
-            "allow_pipes": "run the commands of wav.scp; only where you trust who wrote them"
-        },
+        **_own_facts(name, root / "egs/user" / stem),
         "options": {"feature": "auto", **({"corpus_dir": str(path)} if is_folder else {})},
         "source": path,
     }
     if not is_folder:
         return Corpus(definition=path, conf_name="own_corpus", conf=_conf(path.parent), **shared)
-    file, conf = root / "privasr_k2/corpora/data_dir.py", _conf(shared["home"])
+    conf = _conf(shared["home"])
     conf = conf if conf.exists() else _conf(path)
-    return Corpus(definition=file, conf_name="data_dir", conf=conf, **shared)
+    return Corpus(**_data_facts(root), conf=conf, **shared)
+
+
+def _of_files(name: str, root: Path) -> Corpus:
+    """A corpus of files that the command line names, in a work folder of its name."""
+    facts = _own_facts(f"data:{name}", home := root / "egs/user" / name)
+    return Corpus(**_data_facts(root), conf=_conf(home), options={"feature": "auto"}, **facts)
+
+
+def _ran(root: Path, name: str) -> bool:
+    return (root / "egs/user" / name / ".stages").is_dir()
+
+
+def _data_facts(root: Path) -> dict[str, Any]:
+    return {"definition": root / "privasr_k2/corpora/data_dir.py", "conf_name": "data_dir"}
+
+
+def _own_facts(name: str, home: Path) -> dict[str, Any]:
+    """What all corpora of users have, by how the command line names them."""
+    what = "lhotse cuts, recordings and supervisions, or Kaldi data directories"
+    pipes = "run the commands of wav.scp; only where you trust who wrote them"
+    files = {role: f"PATHS {what}, for {role}" for role in ("train", "dev", "test", "adapt")}
+    return {
+        "name": name,
+        "home": home,
+        "people": re.sub(r"[^A-Za-z0-9_-]", "_", home.name),
+        "own_options": {"allow_pipes": pipes, **(files if name.startswith("data:") else {})},
+    }
 
 
 def _conf(folder: Path) -> Path:

@@ -84,6 +84,7 @@ def overview(root: Path) -> str:
         "  ./run.sh librispeech ctc --corpus-dir D   a corpus that you have",
         "  ./run.sh path/to/my_corpus.py ctc         your own corpus, described in one file",
         "  ./run.sh data:DIR ctc                     a Kaldi data directory, or lhotse manifests",
+        "  ./run.sh data:NAME ctc --train F --test F  files of yours, by their roles",
         "",
         "corpora:",
         *(
@@ -108,7 +109,7 @@ def declare(
     Raises:
         ConfigError: an unknown corpus, recipe or option, an unfit value, an option without effect.
     """
-    corpus = find_corpus(corpus_word, root, caller)
+    corpus = find_corpus(corpus_word, root, caller, words)
     file = _recipe_file(corpus, recipe_word, root, caller)
     name = file.stem
     if corpus.only_these and name not in (*corpus.recipes, "report"):
@@ -230,9 +231,13 @@ def _load_recipe(file: Path, root: Path) -> ModuleType:
 def _own_options(corpus: Corpus) -> type:
     fields: list[tuple[str, Any, Any]] = []
     for name, help in corpus.own_options.items():
-        is_path = help.startswith("PATH ")
-        declared = options.path_option(help[5:]) if is_path else options.option("", help)
-        fields.append((name, Path | None if is_path else str, declared))
+        kind, _, rest = help.partition(" ")
+        if kind == "PATHS":
+            fields.append((name, options.Paths, options.option((), rest)))
+        elif kind == "PATH":
+            fields.append((name, Path | None, options.path_option(rest)))
+        else:
+            fields.append((name, str, options.option("", help)))
     return dataclasses.make_dataclass("OwnOptions", fields, frozen=True)
 
 

@@ -162,7 +162,7 @@ def _enter(declared: Declaration) -> None:
 def _all_recipes(corpus: str, words: Sequence[str], root: Path, caller: Path) -> int:
     """Run the recipes of a corpus one after the other; a failure does not stop the next."""
     summary, failed = [], False
-    for recipe, own in words_for(find_corpus(corpus, root, caller), words, root).items():
+    for recipe, own in words_for(find_corpus(corpus, root, caller, words), words, root).items():
         print(f"=== {corpus} {recipe}", flush=True)
         started = time.monotonic()
         argv = [sys.executable, "-m", "privasr_k2.recipe.run", corpus, recipe, *own]

@@ -43,6 +43,35 @@ def test_all_of_timit_is_private_and_the_pool_is_of_librispeech(tmp_path: Path) 
     assert (dealt["teachers"], dealt["units_in_a_shard"]) == (10, 1)
 
 
+def test_files_of_each_role(tmp_path: Path) -> None:
+    """icefall's cuts with features for train, a Kaldi directory for test."""
+    from lhotse import CutSet, Fbank, LilcomChunkyWriter
+    from lhotse.recipes import prepare_librispeech
+
+    from privasr_k2.data.manifests import load_cuts
+
+    part, features = "train-clean-5", tmp_path / "fbank"
+    trees.librispeech(tmp_path / "LibriSpeech", [part])
+    test = trees.kaldi(tmp_path, "eval", ["t1", "t2"])
+    made = prepare_librispeech(tmp_path / "LibriSpeech", dataset_parts=[part])[part]
+    cuts = CutSet.from_manifests(made["recordings"], made["supervisions"])
+    cuts += cuts.perturb_speed(0.9)
+    stored = dict(storage_path=features, storage_type=LilcomChunkyWriter)
+    cuts.compute_and_store_features(Fbank(), **stored).to_file(tmp_path / "cuts.jsonl.gz")
+    command = f"data:mine ctc --train {tmp_path}/cuts.jsonl.gz --test {test} --feature fbank"
+    reaches_a_graph(tmp_path / "work", command)
+    sizes = read_json(tmp_path / "work/data/manifests/corpus.json")
+    assert sizes["name"] == "mine"
+    assert {role: of["utterances"] for role, of in sizes["roles"].items()} == {
+        "train": 12, "dev": 2, "test": 4,
+    }  # fmt: skip
+    trees.kaldi(tmp_path, "eval", ["1"])  # a speaker of train
+    text = recipe(f"{command} --preset tiny --force true", "--work-dir", tmp_path / "w2", code=2)
+    assert "speaker 1: expected a speaker in one role only" in text
+    cut = load_cuts(tmp_path / "work/data/feats_fbank", "dev")[0]
+    assert cut.num_features == 80
+
+
 @pytest.mark.shared_data
 def test_ami_spoken_by_synthetic_voices(shared_data: Path, tmp_path: Path) -> None:
     reaches_a_graph(tmp_path, f"ami ctc --corpus-dir {shared_data}/ami --speech synthetic")

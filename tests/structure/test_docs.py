@@ -73,7 +73,7 @@ def known_options(corpus: str, recipe: str) -> set[str] | None:
     classes = (module.Options, DataOptions, RunOptions)
     names = {field.name for cls in classes for field in dataclasses.fields(cls)}
     is_ours = (ROOT / f"egs/{corpus}").is_dir()
-    names |= set(find_corpus(corpus, ROOT, ROOT).own_options) if is_ours else {"allow_pipes"}
+    names |= set(find_corpus(corpus if is_ours else "data:.", ROOT, ROOT).own_options)
     return {f"--{name.replace('_', '-')}" for name in names | {"help"}}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import kaldi_native_io
@@ -13,7 +14,7 @@ from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.data_dir import CORPUS, lexicon, read
 from privasr_k2.data.features import load_features
 from privasr_k2.data.manifests import check_cuts, save_cuts
-from privasr_k2.errors import DataError
+from privasr_k2.errors import ConfigError, DataError
 from tests.support import trees
 
 
@@ -182,6 +183,46 @@ def test_lhotse_manifests(raw: Path, tmp_path: Path) -> None:
         assert [c.id for c in again[role]] == [c.id for c in of_role]
         assert again[role][0].load_audio().shape == (1, 16000)
     check_cuts(again, sampling_rate=16000)
+
+
+def test_files_for_roles_take_the_place_of_the_folders(raw: Path, tmp_path: Path) -> None:
+    for role, of_role in read(given(raw)).items():
+        save_cuts(of_role, tmp_path / "lhotse", role)
+    files = {role: tmp_path / f"lhotse/cuts_{role}.jsonl.gz" for role in ("train", "dev")}
+    named = {"train": (files["train"],), "dev": (files["dev"],), "test": (raw / "test",)}
+    for folder in (None, tmp_path, raw):
+        cuts = read(replace(given(raw), raw_dir=folder, files=named))
+        assert {role: len(of_role) for role, of_role in cuts.items()} == {
+            "train": 14, "dev": 4, "test": 2,
+        }  # fmt: skip
+        check_cuts(cuts, sampling_rate=16000)
+    two = {"train": (files["train"], files["dev"]), "test": (raw / "test",)}
+    cuts = read(replace(given(raw, dev_fraction="0.3"), files=two))
+    assert len(cuts["train"]) + len(cuts["dev"]) == 18 and len(cuts["test"]) == 2
+    with pytest.raises(DataError, match="test beside train, found only train among"):
+        read(replace(given(raw), files={"train": two["train"]}))
+    with pytest.raises(ConfigError, match="--train FILE --dev FILE --test FILE"):
+        read(replace(given(raw), raw_dir=None, files={"test": named["test"]}))
+    alone = read(replace(given(raw), files={"test": (tmp_path / "lhotse/cuts_test.jsonl.gz",)}))
+    assert len(alone["test"]) == 2 and len(alone["train"]) + len(alone["dev"]) == 18
+
+
+def test_speakers_who_are_held_out_lose_their_perturbed_copies(raw: Path, tmp_path: Path) -> None:
+    from lhotse import CutSet
+
+    plain = CutSet.from_cuts(
+        cut for role in ("train", "dev") for cut in read(given(raw))[role].drop_features()
+    )
+    save_cuts(plain + plain.perturb_speed(0.9) + plain.perturb_speed(1.1), tmp_path / "l", "train")
+    save_cuts(read(given(raw))["test"], tmp_path / "l", "test")
+    cuts = read(given(tmp_path / "l", adapt_fraction="0.3"))
+    sizes = {role: len(of_role) for role, of_role in cuts.items()}
+    assert sizes == {"train": 30, "dev": 4, "test": 2, "adapt": 4}
+    check_cuts(cuts, sampling_rate=16000)  # nobody has two roles
+    for role in ("dev", "adapt"):
+        assert not any("_sp" in cut.id for cut in cuts[role])
+    originals = {cut.custom.get("original_id", cut.id) for cut in cuts["train"]}
+    assert len(originals) == 10
 
 
 def test_pickled_features_are_refused(raw: Path, tmp_path: Path) -> None:

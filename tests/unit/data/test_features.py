@@ -133,17 +133,46 @@ def test_the_same_bytes_for_any_number_of_jobs(manifests: Path) -> None:
     assert one == two
 
 
-def test_given_features_pass_through(manifests: Path) -> None:
+@pytest.mark.parametrize("kind", ["given", "auto"])
+def test_given_features_stay_where_they_are(
+    manifests: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fbank, again = manifests.parent / "feats_fbank", manifests.parent / "feats_given"
     compute(manifests, fbank, FBANK)
-    about = compute(fbank, again, dataclasses.replace(FBANK, kind="given"))
-    assert about["dim"] == 80
+    about = compute(fbank, again, dataclasses.replace(FBANK, kind=kind))
+    assert (about["dim"], about["kind"], about["frame_shift"]) == (80, "given", 0.01)
+    assert {path.name for path in again.iterdir()} == {
+        "features.yaml", "cuts_train.jsonl.gz", "cuts_test.jsonl.gz",
+    }  # fmt: skip
+    monkeypatch.chdir("/")
     for before, after in zip(load_cuts(fbank, "test"), load_cuts(again, "test"), strict=True):
-        assert np.abs(load_features(before) - load_features(after)).max() <= 2.0**-13 + 1e-5
+        assert before.features == after.features
+        np.testing.assert_array_equal(load_features(before), load_features(after))
     with pytest.raises(DataError, match="kind=fbank"):
         compute(manifests, again, dataclasses.replace(FBANK, kind="given"))
     with pytest.raises(DataError, match="a cut with features"):
         load_features(load_cuts(manifests, "test")[0])
+
+
+def test_given_features_of_other_frames(manifests: Path) -> None:
+    from lhotse import CutSet
+
+    fbank, given = manifests.parent / "feats_fbank", manifests.parent / "given"
+    compute(manifests, fbank, FBANK)
+    for role in ("train", "test"):
+        cuts = load_cuts(fbank, role).drop_recordings()
+        longer = [dataclasses.replace(cut, duration=cut.duration + 0.05) for cut in cuts]
+        save_cuts(CutSet.from_cuts(longer), given, role)
+    with pytest.raises(DataError, match="test0: expected 105 frames, found 100 stored"):
+        compute(given, manifests.parent / "again", dataclasses.replace(FBANK, kind="given"))
+
+
+def test_copies_at_other_speeds_are_made_of_audio(manifests: Path) -> None:
+    fbank, again = manifests.parent / "feats_fbank", manifests.parent / "feats_again"
+    compute(manifests, fbank, FBANK)
+    both = dataclasses.replace(FBANK, kind="auto", speed_perturb=True)
+    assert compute(fbank, again, both)["kind"] == "fbank"
+    assert len(load_cuts(again, "train")) == 15
 
 
 def test_text_only_cuts_have_a_way_out(tmp_path: Path) -> None:

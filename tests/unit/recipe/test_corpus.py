@@ -8,6 +8,7 @@ import pytest
 
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe.corpus import corpus_names, find_corpus
+from privasr_k2.recipe.front import declare
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -41,6 +42,23 @@ def test_a_misspelled_key(tmp_path: Path) -> None:
     (tmp_path / "egs/toy/corpus.yaml").write_text("description: [\n")
     with pytest.raises(ConfigError, match="YAML"):
         find_corpus("toy", tmp_path, tmp_path)
+
+
+def test_a_corpus_of_files_needs_no_folder(tmp_path: Path) -> None:
+    words = ["--train", "a.jsonl.gz", "--test=b.jsonl.gz"]
+    corpus = find_corpus("data:mine", ROOT, tmp_path, words)
+    assert (corpus.home, corpus.people) == (ROOT / "egs/user/mine", "mine")
+    assert "corpus_dir" not in corpus.options and corpus.source is None
+    with pytest.raises(ConfigError, match="name files: data:mine RECIPE --train FILE"):
+        find_corpus("data:mine", ROOT, tmp_path, ["--test", "b"])
+    with pytest.raises(ConfigError):
+        find_corpus("data:no/folder", ROOT, tmp_path, words)
+    made = declare("data:mine", "ctc", [*words, "--adapt", "c d"], ROOT, tmp_path)
+    argv = " ".join(made.stages[0].tasks[0].argv)
+    assert f"--raw-train {tmp_path}/a.jsonl.gz" in argv and "name=mine" in argv
+    assert f"--raw-adapt {tmp_path}/c {tmp_path}/d" in argv and "--raw-corpus" not in argv
+    (tmp_path / "egs/user/mine/.stages").mkdir(parents=True)  # later, as for report
+    assert find_corpus("data:mine", tmp_path, tmp_path).people == "mine"
 
 
 @pytest.mark.parametrize("name", ["nono", "../egs/mini", "", "data:", "data:nowhere", "nowhere.py"])
