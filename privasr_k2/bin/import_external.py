@@ -1,4 +1,4 @@
-r"""Import an acoustic model, or a recognizer's output as N-best lists.
+r"""Import an acoustic model, or what a recognizer made: N-best lists, lattices, log-likelihoods.
 
     privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt \
         --out-dir exp/theirs/am
@@ -7,8 +7,12 @@ r"""Import an acoustic model, or a recognizer's output as N-best lists.
     privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/theirs/nbest_test/1.jsonl
     privasr import --raw-lattices exp/chain/decode_dev/lat.*.gz --raw-words graph/words.txt \
-        --in-cuts data/manifests/cuts_dev.jsonl.gz --out-nbest exp/chain/nbest_dev/1.jsonl \
+        --raw-data data/dev --out-nbest exp/chain/nbest_dev/1.jsonl \
         --config conf/common.yaml#kaldi_lattices
+    privasr import --raw-scores exp/chain/scores_dev/*.ark --raw-graph graph/HCLG.fst \
+        --raw-words graph/words.txt --raw-transitions exp/chain/final.mdl --raw-data data/dev \
+        --out-lattices exp/chain/lattices_dev/1.safetensors \
+        --config conf/common.yaml#kaldi_scores
 
 The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T,
 F), lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of
@@ -21,22 +25,50 @@ words in its tokens (prepare_lang with units=tokenizer).
 
 --in-cuts gives references and users. Its utterances that the output lacks become utterances without
 a path. --raw-data gives them, too: a Kaldi data directory with text and utt2spk. Without either the
-lists have no references. CTM and trn become lists of one hypothesis without
-scores. Lattices of Kaldi, binary or text, become lists, or with --out-lattices what
-rescore_lattices reads.
+lists have no references. CTM and trn become lists of one hypothesis without scores.
+
+Lattices of Kaldi, binary or text, become lists, or with --out-lattices what rescore_lattices reads.
+--raw-scores are log-likelihoods (nnet3-compute) to be decoded by Kaldi's simple lattice decoder.
+--raw-transitions says which column each transition id of HCLG.fst stands for; without it the input
+labels of --raw-graph are numbers of columns, from 1. For --in-graph, a graph of compile_graph,
+columns are the tokens of its tokens.txt, the blank first.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 
 if TYPE_CHECKING:
+    from privasr_k2.decoding.kaldi_archives import KaldiLattice
+    from privasr_k2.decoding.kaldi_lattices import KaldiLatticeConfig, WordTable
     from privasr_k2.scoring.nbest_formats import Reference
+
+_REFERENCES = ("in_cuts", "raw_data")
+#: What each source needs, one of several ways, and what it may have besides.
+_NEEDS: dict[str, tuple[tuple[set[str], ...], set[str]]] = {
+    "raw_model": (({"raw_tokens", "out_dir"},), set()),
+    "in_public_whisper": (({"in_lang", "out_dir"},), set()),
+    **dict.fromkeys(("raw_kaldi", "raw_ctm", "raw_trn"), (({"out_nbest"},), {*_REFERENCES})),
+    "raw_lattices": (
+        ({"raw_words", "out_nbest"}, {"raw_words", "out_lattices"}),
+        {*_REFERENCES},
+    ),
+    "raw_scores": (
+        tuple(
+            {*graph, out}
+            for graph in (("in_graph",), ("raw_graph", "raw_words", "raw_transitions"),
+                          ("raw_graph", "raw_words"))
+            for out in ("out_nbest", "out_lattices")
+        ),
+        {*_REFERENCES},
+    ),
+}  # fmt: skip
 
 
 def main() -> None:
@@ -52,45 +84,54 @@ def main() -> None:
     cli.add_flags(source, raw_ctm="[FILE+] words with times")
     cli.add_flags(source, raw_trn="[FILE] words (utterance)")
     cli.add_flags(source, raw_lattices="[FILE+] Kaldi's lat.*.gz")
+    cli.add_flags(source, raw_scores="[FILE+] *.ark or *.scp of (T, P) log-likelihoods")
     cli.add_flags(
         parser,
         raw_tokens="[FILE] the model's tokens.txt",
         in_lang="[DIR] the language folder of --in-public-whisper",
+        raw_words="[FILE] words.txt of --raw-lattices, --raw-graph",
+        raw_graph="[FILE] HCLG.fst of --raw-scores",
+        raw_transitions="[FILE] final.mdl of --raw-graph",
+        in_graph="[DIR] a graph folder for --raw-scores",
         in_cuts="[FILE] cuts_<role>.jsonl.gz with the references",
         raw_data="[DIR] Kaldi data directory with the references",
         out_dir="[DIR] the model's folder",
-        raw_words="[FILE] words.txt of --raw-lattices",
         out_nbest="[FILE] the lists, JSON Lines",
         out_lattices="[FILE] the lattices, *.safetensors",
     )
     args = cli.parse(parser)
-    sources = [args.in_cuts, args.raw_data]
-    lists, about = [args.out_nbest, *sources], [args.raw_tokens, args.in_lang, args.out_dir]
-    needed, others = [args.out_nbest], [*about, args.raw_words, args.out_lattices]
-    if None not in sources:
-        raise ConfigError("privasr import", "--in-cuts or --raw-data", "both", "leave one out")
-    lists += [args.raw_words, args.out_lattices]
-    if args.raw_model:
-        needed, others = [args.raw_tokens, args.out_dir], [*lists, args.in_lang]
-    elif args.in_public_whisper:
-        needed, others = [args.in_lang, args.out_dir], [*lists, args.raw_tokens]
-    elif args.raw_lattices:
-        out = args.out_nbest or args.out_lattices
-        both = args.out_lattices if args.out_nbest else None
-        needed, others = [args.raw_words, out], [*about, both]
-    if None in needed or any(others):
-        wanted = "--raw-model --raw-tokens --out-dir; --in-public-whisper --in-lang --out-dir;"
-        wanted += " --raw-lattices --raw-words and --out-nbest or --out-lattices;"
-        wanted += " or lists and --out-nbest; the last two maybe with --in-cuts or --raw-data"
-        raise ConfigError("privasr import", wanted, "something else", "see --help")
-    if args.raw_model:
+    [kind] = (name for name in _NEEDS if getattr(args, name))
+    _check(args, kind)
+    if kind == "raw_model":
         _model(args)
-    elif args.in_public_whisper:
+    elif kind == "in_public_whisper":
         _whisper(args)
-    elif args.raw_lattices:
+    elif kind == "raw_lattices":
         _lattices(args)
+    elif kind == "raw_scores":
+        _scores(args)
     else:
         _lists(args)
+
+
+def _check(args: argparse.Namespace, kind: str) -> None:
+    """Refuse flags that do not belong to the source, and missing ones."""
+    ways, optional = _NEEDS[kind]
+    known = set().union(*(set().union(*ways) | more for ways, more in _NEEDS.values()))
+    given = {name for name in known if getattr(args, name) is not None}
+    if given - optional not in ways or given.issuperset(_REFERENCES):
+        wanted = "; or ".join(_flags(way) for way in ways)
+        wanted += f"; maybe {' or '.join(map(_flag, _REFERENCES))}" if optional else ""
+        found = _flags(given) or "nothing else"
+        raise ConfigError(f"privasr import {_flag(kind)}", wanted, found, "see --help")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _flags(names: Iterable[str]) -> str:
+    return " ".join(sorted(map(_flag, names), reverse=True))
 
 
 def _model(args: argparse.Namespace) -> None:
@@ -130,28 +171,51 @@ def _references(args: argparse.Namespace) -> dict[str, Reference] | None:
 
 
 def _lattices(args: argparse.Namespace) -> None:
-    from privasr_k2.confidence.nbest_posteriors import with_posteriors
-    from privasr_k2.decoding.kaldi_lattices import (
-        KaldiLatticeConfig,
-        WordTable,
-        imported_lattices,
-        imported_lists,
-        read_all,
-    )
-    from privasr_k2.decoding.lattice_files import write_lattices
-    from privasr_k2.graph.lang import read_symbols
-    from privasr_k2.scoring.nbest_lists import write_nbest
+    from privasr_k2.decoding.kaldi_lattices import KaldiLatticeConfig, WordTable, read_all
+    from privasr_k2.graph.kaldi_files import read_table
 
     config = cli.load(KaldiLatticeConfig, args)
-    table = WordTable.of(args.raw_words, read_symbols(args.raw_words), config)
+    table = WordTable.of(args.raw_words, read_table(args.raw_words), config)
+    _write(args, read_all(args.raw_lattices, table), table, config)
+
+
+def _scores(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.kaldi_scores import (
+        ScoresConfig,
+        ScoreSearch,
+        foreign_graph,
+        own_graph,
+        read_scores,
+    )
+
+    config = cli.load(ScoresConfig, args)
+    if args.in_graph:
+        graph, table = own_graph(args.in_graph, config)
+    else:
+        graph, table = foreign_graph(args.raw_graph, args.raw_words, args.raw_transitions, config)
+    lattices = ScoreSearch(graph, config, table.place).lattices(read_scores(args.raw_scores))
+    _write(args, table.checked(lattices), table, config.searched())
+
+
+def _write(
+    args: argparse.Namespace,
+    lattices: Iterable[KaldiLattice],
+    table: WordTable,
+    config: KaldiLatticeConfig,
+) -> None:
+    from privasr_k2.confidence.nbest_posteriors import with_posteriors
+    from privasr_k2.decoding.kaldi_lattices import imported_lattices, imported_lists
+    from privasr_k2.decoding.lattice_files import write_lattices
+    from privasr_k2.scoring.nbest_lists import write_nbest
+
     references = _references(args)
     if args.raw_data and references:
         references = {name: config.reference(told) for name, told in references.items()}
-    found = read_all(args.raw_lattices, table), table, references, config
+    found, weights = (lattices, table, references, config), config.weights
     if args.out_lattices:
-        write_lattices(args.out_lattices, imported_lattices(*found), table.words, config.weights)
+        write_lattices(args.out_lattices, imported_lattices(*found), table.words, weights)
     else:
-        scale, weights = config.posterior_scale, config.weights
+        scale = config.posterior_scale
         lists = (with_posteriors(one, scale, weights) for one in imported_lists(*found))
         write_nbest(args.out_nbest, lists)
 

@@ -83,6 +83,12 @@ def read_kaldi_lattices(path: Path) -> Iterator[KaldiLattice]:
         raise DataError(path, _KIND, "an empty file", _COPY)
 
 
+def from_file(path: Path, name: str) -> KaldiLattice:
+    """The lattice of an OpenFst file alone, as kaldifst writes it; ``name`` is the utterance."""
+    with path.open("rb") as stream:
+        return _entry(stream, name, False, f"{path} ({name})")
+
+
 def write_kaldi_lattices(path: Path, lattices: Iterable[Lattice]) -> None:
     """Write an archive of compact lattices as Kaldi's tools read it, gzipped if named ``.gz``.
 

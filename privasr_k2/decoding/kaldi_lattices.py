@@ -79,7 +79,7 @@ class WordTable:
     Attributes:
         place: the file.
         words: ours, ``<eps>`` first, each once.
-        numbers: (V,) int64, ours of each of Kaldi's; 0 of what is no word.
+        numbers: (V,) int64, ours of each of Kaldi's; 0 of what is no word, -1 where there is none.
     """
 
     place: Path
@@ -88,24 +88,26 @@ class WordTable:
 
     @classmethod
     def of(cls, place: Path, symbols: Sequence[str], config: KaldiLatticeConfig) -> WordTable:
-        """The table of a ``words.txt``.
-
-        Raises:
-            DataError: symbol 0 is not ``<eps>``.
-        """
-        if symbols[0] != EPSILON:
-            raise DataError(place, f"{EPSILON} as number 0", repr(symbols[0]), _TABLE)
-        said = config.spoken(symbols)
-        words = tuple(dict.fromkeys(said))
-        own = {word: number for number, word in enumerate(words)}
+        """The table of a ``words.txt``, as :func:`privasr_k2.graph.kaldi_files.read_table`."""
+        said = [EPSILON, *config.spoken(symbols[1:])]
+        words = tuple(dict.fromkeys(word for word in said if word))
+        own = {"": -1, **{word: number for number, word in enumerate(words)}}
         return cls(place, words, np.array([own[word] for word in said], dtype=np.int64))
 
     def check(self, lattice: KaldiLattice) -> None:
         """Refuse words that the table lacks."""
-        largest = int(lattice.words.max(initial=0))
-        if largest >= len(self.numbers):
-            expected = f"words of {self.place}, which has {len(self.numbers)}"
-            raise DataError(lattice.place, expected, f"the word {largest}", _TABLE)
+        lacking = lattice.words[lattice.words >= len(self.numbers)]
+        if not len(lacking):
+            lacking = lattice.words[self.numbers[lattice.words] < 0]
+        if len(lacking):
+            expected = f"words of {self.place}, which has {np.count_nonzero(self.numbers >= 0)}"
+            raise DataError(lattice.place, expected, f"the word {lacking[0]}", _TABLE)
+
+    def checked(self, lattices: Iterable[KaldiLattice]) -> Iterator[KaldiLattice]:
+        """The same lattices, with :meth:`check`."""
+        for lattice in lattices:
+            self.check(lattice)
+            yield lattice
 
 
 def read_all(paths: Iterable[Path], table: WordTable) -> Iterator[KaldiLattice]:

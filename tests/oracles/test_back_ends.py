@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from privasr_k2 import config
 from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
+from privasr_k2.decoding.kaldi_lattices import imported_lists
+from privasr_k2.decoding.kaldi_scores import ScoresConfig, ScoreSearch, own_graph
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.randomness import stream
 from tests.support.conf import section
@@ -105,3 +108,23 @@ def test_same_words_of_real_speech(finished: Path, tmp_path: Path) -> None:
         assert other["words"] == one["words"]
         for score in ("am_score", "lm_score"):
             assert other[score] == pytest.approx(one[score], abs=TOLERANCE), ours["id"]
+
+
+def test_lists_of_log_likelihoods_begin_with_the_best_path(folder: Path) -> None:
+    """Kaldi's lattice decoder and its best-path decoder, in one graph of ours."""
+    import torch
+
+    given = [section("kaldi_scores")]
+    settings = config.load(ScoresConfig, given, ["num_paths=2", "search_beam=100"])
+    graph, table = own_graph(folder, settings)
+    log_probs, lengths = noise(6.0)
+    scores = [(f"u{n:02d}", log_probs[n, : lengths[n]]) for n in range(8)]
+    lattices = ScoreSearch(graph, settings, folder).lattices(scores)
+    found = list(imported_lists(lattices, table, None, settings.searched()))
+    best = open_decoder(folder, search("kaldi", 1.0, 0.0))
+    told = best.decode(torch.from_numpy(log_probs[:8]), torch.from_numpy(lengths[:8]))
+    assert len(found) == 8
+    for one, wanted in zip(found, told):
+        assert wanted is not None and one.hyps[0].words == wanted[0].words
+        assert one.hyps[0].am_score == pytest.approx(wanted[0].am_score, abs=TOLERANCE)
+        assert one.hyps[0].lm_scores["graph"] == pytest.approx(wanted[0].lm_score, abs=TOLERANCE)

@@ -113,7 +113,7 @@ def test_data_directories(experiment: Path) -> None:
     found = read_nbest(experiment / "n").lists
     assert all(one.ref == one.ref.lower() for one in found)
     assert sum(one.no_path for one in found) == 18
-    with refused("--in-cuts or --raw-data"):
+    with refused("maybe --in-cuts or --raw-data, found"):
         call(base, f"--raw-data {experiment} --in-cuts {experiment}")
     with refused("a file text of utterances"):
         call(base, f"--raw-data {experiment}")

@@ -116,8 +116,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
     path, config = write_gz(tmp_path / "lat.gz", TEXT.encode()), settings()
     with pytest.raises(DataError, match=r"words of words.txt, which has 2, found the word 2"):
         imported(path, config, ("<eps>", "a"))
-    with pytest.raises(DataError, match=r"words.txt: expected <eps> as number 0, found 'a'"):
-        WordTable.of(PLACE, ("a", "b"), config)
+    with pytest.raises(DataError, match=r"which has 2, found the word 1"):
+        imported(path, config, ("<eps>", "", "b"))
     table = WordTable.of(PLACE, ("<eps>", "a", "b"), config)
     with pytest.raises(DataError, match="u1 again"):
         list(read_all([path, path], table))
