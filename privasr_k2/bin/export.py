@@ -1,4 +1,4 @@
-r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lists.
+r"""Export an acoustic model, a recognizer for privasr transcribe, a graph, or N-best lists.
 
     privasr export --in-model exp/ctc/am --out-torchscript model.pt --out-onnx model.onnx \
         --out-tokens tokens.txt
@@ -6,6 +6,7 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lis
         --out-difference trained.safetensors
     privasr export --in-difference trained.safetensors --in-public-encoder models/base \
         --out-model exp/theirs/am
+    privasr export --in-graph data/graph_bpe_500 --out-hlg /their/data/lang_private
     privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \
         --out-trn test.trn --out-ref-trn test.ref.trn
     privasr export --in-lattices exp/ctc/lattices_test --out-kaldi-lattices lat.1.gz \
@@ -14,6 +15,8 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lis
 A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths
 (N,)). A difference is what was trained of a model that holds layers of a public encoder, without
 the public weights. With the same encoder it becomes the model again.
+
+--out-hlg is a folder of HLG.pt, tokens.txt and words.txt, for icefall's decoding and rescoring.
 
 recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can be
 moved. With --in-lang, --in-lm and the layers of graph and hotwords, too, it says how privasr
@@ -40,6 +43,7 @@ _NEEDS = {
     "out_difference": ("in_model", "in_public_encoder"),
     "out_model": ("in_difference", "in_public_encoder"),
     "out_recognizer": ("in_model", "in_graph", "in_feats", "in_weights"),
+    "out_hlg": ("in_graph",),
     "out_kaldi": ("in_nbest",),
     "out_ctm": ("in_nbest",),
     "out_trn": ("in_nbest",),
@@ -80,6 +84,8 @@ def main() -> None:
         in_lm="[FILE] its n-gram model",
         out_recognizer="[FILE] recognizer.yaml",
     )
+    graph = parser.add_argument_group("a graph for icefall, of --in-graph")
+    cli.add_flags(graph, out_hlg="[DIR] HLG.pt, tokens.txt and words.txt")
     lists = parser.add_argument_group("N-best lists")
     cli.add_flags(
         lists,
@@ -114,6 +120,8 @@ def main() -> None:
         _difference(args)
     if args.out_recognizer:
         _recognizer(args)
+    if args.out_hlg:
+        _graph(args)
     if args.in_nbest:
         _lists(args)
     if args.in_lattices:
@@ -174,6 +182,13 @@ def _recognizer(args: argparse.Namespace) -> None:
         sources=sources,
     )
     config.save(spec, args.out_recognizer)
+
+
+def _graph(args: argparse.Namespace) -> None:
+    from privasr_k2.graph.hlg import load_graph
+    from privasr_k2.graph.icefall_graph import export_hlg
+
+    export_hlg(load_graph(args.in_graph), args.out_hlg)
 
 
 def _lists(args: argparse.Namespace) -> None:

@@ -1,9 +1,12 @@
-r"""Import an acoustic model, or what a recognizer made: N-best lists, lattices, log-likelihoods.
+r"""Import a model, a lang folder or graph of icefall, or what a recognizer made.
 
     privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt \
         --out-dir exp/theirs/am
     privasr import --in-public-whisper models/base --in-lang data/lang_tokenizer \
         --out-dir exp/whisper/am
+    privasr import --raw-icefall-lang /their/data/lang_bpe_500 --out-lang data/lang_bpe_500
+    privasr import --raw-hlg /their/data/lang_bpe_500/HLG.pt --in-lang data/lang_bpe_500 \
+        --out-graph data/graph_bpe_500
     privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/theirs/nbest_test/1.jsonl
     privasr import --raw-lattices exp/chain/decode_dev/lat.*.gz --raw-words graph/words.txt \
@@ -22,6 +25,9 @@ trust.
 --in-public-whisper is a public Whisper model; its decoder becomes a model of kind whisper, to be
 trained further on its encoder's outputs (compute_features with kind=encoder). --in-lang spells
 words in its tokens (prepare_lang with units=tokenizer).
+
+An icefall lang folder keeps its tokens, words and numbers, and SIL between words. HLG.pt becomes a
+graph folder of the same arcs. Their pickles are read without running what they may call.
 
 --in-cuts gives references and users. Its utterances that the output lacks become utterances without
 a path. --raw-data gives them, too: a Kaldi data directory with text and utt2spk. Without either the
@@ -54,6 +60,8 @@ _REFERENCES = ("in_cuts", "raw_data")
 _NEEDS: dict[str, tuple[tuple[set[str], ...], set[str]]] = {
     "raw_model": (({"raw_tokens", "out_dir"},), set()),
     "in_public_whisper": (({"in_lang", "out_dir"},), set()),
+    "raw_icefall_lang": (({"out_lang"},), set()),
+    "raw_hlg": (({"in_lang", "out_graph"},), set()),
     **dict.fromkeys(("raw_kaldi", "raw_ctm", "raw_trn"), (({"out_nbest"},), {*_REFERENCES})),
     "raw_lattices": (
         ({"raw_words", "out_nbest"}, {"raw_words", "out_lattices"}),
@@ -79,6 +87,8 @@ def main() -> None:
         source,
         raw_model="[FILE] model.pt or model.onnx",
         in_public_whisper="[DIR] a Whisper model with tokenizer.json",
+        raw_icefall_lang="[DIR] tokens.txt, words.txt, lexicon.txt or L.pt, maybe bpe.model",
+        raw_hlg="[FILE] HLG.pt",
         raw_kaldi="[DIR] words, ac_cost and lm_cost as text",
     )
     cli.add_flags(source, raw_ctm="[FILE+] words with times")
@@ -88,7 +98,7 @@ def main() -> None:
     cli.add_flags(
         parser,
         raw_tokens="[FILE] the model's tokens.txt",
-        in_lang="[DIR] the language folder of --in-public-whisper",
+        in_lang="[DIR] the language folder of --in-public-whisper or --raw-hlg",
         raw_words="[FILE] words.txt of --raw-lattices, --raw-graph",
         raw_graph="[FILE] HCLG.fst of --raw-scores",
         raw_transitions="[FILE] final.mdl of --raw-graph",
@@ -96,22 +106,32 @@ def main() -> None:
         in_cuts="[FILE] cuts_<role>.jsonl.gz with the references",
         raw_data="[DIR] Kaldi data directory with the references",
         out_dir="[DIR] the model's folder",
+        out_lang="[DIR] the language folder",
+        out_graph="[DIR] the graph folder",
         out_nbest="[FILE] the lists, JSON Lines",
         out_lattices="[FILE] the lattices, *.safetensors",
     )
     args = cli.parse(parser)
     [kind] = (name for name in _NEEDS if getattr(args, name))
     _check(args, kind)
-    if kind == "raw_model":
-        _model(args)
-    elif kind == "in_public_whisper":
-        _whisper(args)
-    elif kind == "raw_lattices":
-        _lattices(args)
-    elif kind == "raw_scores":
-        _scores(args)
-    else:
-        _lists(args)
+    _READERS.get(kind, _lists)(args)
+
+
+def _lang(args: argparse.Namespace) -> None:
+    from privasr_k2.graph.icefall_lang import import_icefall_lang
+
+    _tell(import_icefall_lang(args.raw_icefall_lang, args.out_lang))
+
+
+def _hlg(args: argparse.Namespace) -> None:
+    from privasr_k2.graph.icefall_graph import import_hlg
+    from privasr_k2.graph.lang import load_lang
+
+    _tell(import_hlg(args.raw_hlg, load_lang(args.in_lang), args.out_graph))
+
+
+def _tell(about: object) -> None:
+    logging.getLogger(__name__).info("%s", about)
 
 
 def _check(args: argparse.Namespace, kind: str) -> None:
@@ -137,16 +157,14 @@ def _flags(names: Iterable[str]) -> str:
 def _model(args: argparse.Namespace) -> None:
     from privasr_k2.am.exported import import_exported
 
-    spec = import_exported(args.raw_model, args.raw_tokens, args.out_dir)
-    logging.getLogger(__name__).info("%s", spec)
+    _tell(import_exported(args.raw_model, args.raw_tokens, args.out_dir))
 
 
 def _whisper(args: argparse.Namespace) -> None:
     from privasr_k2.am.whisper_files import import_whisper
     from privasr_k2.graph.lang import load_lang
 
-    spec = import_whisper(args.in_public_whisper, load_lang(args.in_lang), args.out_dir)
-    logging.getLogger(__name__).info("%s", spec)
+    _tell(import_whisper(args.in_public_whisper, load_lang(args.in_lang), args.out_dir))
 
 
 def _lists(args: argparse.Namespace) -> None:
@@ -219,6 +237,15 @@ def _write(
         lists = (with_posteriors(one, scale, weights) for one in imported_lists(*found))
         write_nbest(args.out_nbest, lists)
 
+
+_READERS = {
+    "raw_model": _model,
+    "in_public_whisper": _whisper,
+    "raw_icefall_lang": _lang,
+    "raw_hlg": _hlg,
+    "raw_lattices": _lattices,
+    "raw_scores": _scores,
+}
 
 if __name__ == "__main__":
     cli.run(main)

@@ -22,7 +22,6 @@ from privasr_k2.graph.hlg import save_graph
 from privasr_k2.graph.lang import file_hash, load_lang
 from privasr_k2.lm.names import check_spoken, list_places, read_lists
 from privasr_k2.lm.sub_lm import KINDS, make_sub_lm, read_sub_lm
-from privasr_k2.text.normalize import normalize_english
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +58,8 @@ def main() -> None:
         raise ConfigError(place, "--in-names or --in-sub-lms", "both or none", "give one of them")
     lang = load_lang(args.in_lang)
     if args.in_names is not None:
-        lists = read_lists(args.in_names, normalize_english)
-        places = list_places(args.in_names, normalize_english)
+        lists = read_lists(args.in_names, lang.normalize)
+        places = list_places(args.in_names, lang.normalize)
         names, sources = {}, {}
         for kind, given in lists.items():
             check_spoken(kind, given, lang.word_ids, places[kind])

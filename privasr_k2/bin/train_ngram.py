@@ -36,7 +36,7 @@ import time
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
-from privasr_k2.graph.lang import load_lang
+from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.lm.arpa import write_arpa
 
 log = logging.getLogger(__name__)
@@ -83,9 +83,10 @@ def main() -> None:
             " without --in-manifests"
         )
         raise ConfigError("the command line", wanted, "something else", "see --help")
-    words = list(load_lang(args.in_lang).word_ids)
+    lang = load_lang(args.in_lang)
+    words = list(lang.word_ids)
     if args.out_class_lm:
-        _classes(args, words)
+        _classes(args, lang)
     elif args.in_lm:
         _approximate(args, words)
     elif args.in_votes:
@@ -117,18 +118,18 @@ def _of_votes(args: argparse.Namespace, words: list[str]) -> None:
     write_arpa(model, args.out_lm)
 
 
-def _classes(args: argparse.Namespace, words: list[str]) -> None:
+def _classes(args: argparse.Namespace, lang: Lang) -> None:
     from privasr_k2.lm.class_files import ClassLmConfig, save_class_lm, train_class_lm
     from privasr_k2.lm.names import list_places, read_lists, read_text, read_texts
-    from privasr_k2.text.normalize import normalize_english
 
     config = cli.load(ClassLmConfig, args)
     texts = read_texts(args.in_text, config.classes)
     dev = read_text(args.in_dev, config.classes) if args.in_dev is not None else []
     lists, places = {}, {}
     if args.in_public_lists is not None:
-        lists = read_lists(args.in_public_lists, normalize_english)
-        places = list_places(args.in_public_lists, normalize_english)
+        lists = read_lists(args.in_public_lists, lang.normalize)
+        places = list_places(args.in_public_lists, lang.normalize)
+    words = list(lang.word_ids)
     save_class_lm(
         args.out_class_lm, train_class_lm(texts, words, lists, config, places=places, dev=dev)
     )

@@ -61,6 +61,7 @@ class WordTimes:
             raise GraphError(lang.folder, f"the words of {graph.folder}", "others", _SAME_LANG)
         self._words, self._lang = graph.words, lang
         self._repeats = graph.info["ctc_topology"] == "modified"
+        self._silence = -1 if lang.silence is None else lang.token_ids[lang.silence.token]
         self._variants: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         for word, tokens in lang.pronunciations:
             self._variants[word].append(tuple(lang.token_ids[token] for token in tokens))
@@ -75,7 +76,11 @@ class WordTimes:
         words = [self._words[word] for word in path.words]
         any_word = UNK if self._any_tokens else None
         variants = [None if word == any_word else self._variants[word] for word in words]
-        spans = word_spans(path.labels.tolist(), variants, repeats=self._repeats)
+        labels = path.labels.tolist()
+        spoken = [0 if label == self._silence else label for label in labels]
+        spans = word_spans(spoken, variants, repeats=self._repeats)
+        if spans is None and spoken != labels:  # a word that is silence
+            spans = word_spans(labels, variants, repeats=self._repeats)
         if spans is None:
             expected = f"pronunciations that spell the path of {' '.join(words)!r}"
             raise GraphError(self._lang.folder / "lexicon.txt", expected, "none", _SAME_LANG)

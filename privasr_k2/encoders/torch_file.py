@@ -2,7 +2,8 @@
 
 The file is a zip: ``data.pkl`` and, for each storage, ``data/<key>``. The pickle is a program for a
 stack machine. This module runs that program itself, as far as it builds numbers, texts, lists,
-dictionaries and tensors. Any other global name or operation is an error, so no code is called.
+dictionaries, tensors and k2's ragged tensors. Any other global name or operation is an error, so
+no code is called.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _STORAGES = {
 }
 _EXPECTED = "a checkpoint of tensors, saved by torch as a zip"
 _REMAKE = "save its state_dict as safetensors"
+_RAGGED = "_k2.ragged RaggedTensor"
 _MARK = object()
 #: RuntimeError: a feature of zip files that Python lacks. ValueError: names, sizes and places.
 _ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, OverflowError)
@@ -70,8 +72,17 @@ def open_zip(path: Path) -> zipfile.ZipFile:
         raise DataError(path, _EXPECTED, str(error), "copy the file again") from error
 
 
+class _Ragged:
+    """A ragged tensor of k2: what its ``__setstate__`` would get."""
+
+    state: Any = None
+
+
 class TorchFile(Mapping[str, Tensor]):
     """Tensors by name, read when they are asked for.
+
+    A ragged tensor of two axes with the name ``x`` is two tensors: ``x.row_splits`` and
+    ``x.values``.
 
     Attributes:
         numbers: plain numbers and texts beside the tensors, as OpenAI's ``dims``.
@@ -130,6 +141,9 @@ class TorchFile(Mapping[str, Tensor]):
     def _collect(self, value: Any, name: str) -> None:
         if isinstance(value, _Stored):
             self._tensors[name] = value
+        elif isinstance(value, _Ragged):
+            splits, _, values = _two_axes(value.state, self._path, name)
+            self._tensors |= {f"{name}.row_splits": splits, f"{name}.values": values}
         elif isinstance(value, dict):
             for key, inner in value.items():
                 # The names of tensors are those of the state_dict, wherever it stands.
@@ -170,6 +184,7 @@ class _Machine:
             "APPEND": lambda _: self._extend(self._popped(1)),
             "APPENDS": lambda _: self._extend(self._marked()),
             "BINPERSID": lambda _: self._storage(),
+            "NEWOBJ": lambda _: self._new(),
             "REDUCE": lambda _: self._reduce(),
             "BUILD": lambda _: self._build(),
         }
@@ -194,7 +209,7 @@ class _Machine:
 
     def _admitted(self, name: str) -> _Global:
         """``MODULE NAME`` of a global, if it builds tensors."""
-        if name not in _STORAGES and name not in _CALLS:
+        if name not in _STORAGES and name not in _CALLS and name != _RAGGED:
             raise self._refused(name.replace(" ", "."))
         return _Global(name)
 
@@ -240,11 +255,27 @@ class _Machine:
             raise self._refused(f"a call of {called!r:.80}")
         self._stack.append(_CALLS[called.name](*arguments))
 
+    def _new(self) -> None:
+        made, arguments = self._popped(2)
+        if made != _Global(_RAGGED) or arguments != ():
+            raise self._refused(f"a new {made!r:.80}")
+        self._stack.append(_Ragged())
+
     def _build(self) -> None:
         # Attributes of an OrderedDict, as _metadata of a state_dict: of no use here.
-        self._popped(1)
-        if not isinstance(self._stack[-1], dict):
+        (state,) = self._popped(1)
+        if isinstance(self._stack[-1], _Ragged):
+            self._stack[-1].state = state
+        elif not isinstance(self._stack[-1], dict):
             raise self._refused("the state of an object")
+
+
+def _two_axes(state: Any, path: Path, name: str) -> tuple[_Stored, str, _Stored]:
+    """The state of a ragged tensor of two axes: row splits, a name, values."""
+    is_state = isinstance(state, tuple) and len(state) == 3 and state[1] == "row_ids1"
+    if not is_state or not all(isinstance(part, _Stored) for part in state[::2]):
+        raise DataError(path, f"two axes of the ragged tensor {name}", "another form", _REMAKE)
+    return state
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, stride: Any, *_: Any) -> _Stored:

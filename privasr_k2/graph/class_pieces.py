@@ -127,7 +127,7 @@ def names_piece(
     G, unknown = names_grammar(sub, kind, word_ids, leave=leave, source=source), None
     if UNK in word_ids and UNK in sub.words:
         unknown = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
-    marks = {"symbols": delimiters.numbers, "unknown": unknown}
+    marks = {"symbols": delimiters.numbers, "unknown": unknown, "begins": False}
     LG = compose_lexicon_and_grammar(lang, G, config.max_states, **marks)
     return Fst.from_kaldifst(LG)
 

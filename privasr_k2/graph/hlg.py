@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -109,11 +110,15 @@ class Laps:
         log.info("%s: %.1f s", name, self.seconds[name])
 
 
-def lexicon_openfst(lang: Lang) -> tuple[str, int]:
+def lexicon_openfst(lang: Lang, *, begins: bool = True) -> tuple[str, int]:
     """L with disambiguation symbols in OpenFst's text format, and the number of those symbols.
 
     Symbol C passes the grammar's back-off symbol; symbols C+1, C+2, ... end pronunciations that
-    several words share or that begin a longer one.
+    several words share or that begin a longer one. The last one ends optional silence, where the
+    language has it. State 0 is between words.
+
+    Args:
+        begins: silence may also stand before the first word; false for pieces of a graph.
     """
     token_ids, word_ids = lang.token_ids, lang.word_ids
     entries = [
@@ -123,9 +128,13 @@ def lexicon_openfst(lang: Lang) -> tuple[str, int]:
     shared = Counter(tokens for _, tokens in entries)
     beginnings = {tokens[:end] for tokens in shared for end in range(1, len(tokens))}
     backoff = lang.num_tokens
-    lines = [f"0 0 {backoff} {len(lang.words) - 1}\n"]
+    ends = word_ends(lang)
+    # The first line has the start.
+    start = begins and lang.silence is not None
+    lines = [f"1 {state} 0 0 {cost:.7g}\n" for state, cost in ends] if start else []
+    lines.append(f"0 0 {backoff} {len(lang.words) - 1}\n")
     seen: Counter[tuple[int, ...]] = Counter()
-    next_state, most = 1, 0
+    next_state, most = 4 if lang.silence else 1, 0
     for word, tokens in entries:
         labels = list(tokens)
         if shared[tokens] > 1 or tokens in beginnings:
@@ -133,13 +142,23 @@ def lexicon_openfst(lang: Lang) -> tuple[str, int]:
             most = max(most, seen[tokens])
             labels.append(backoff + seen[tokens])
         source = 0
-        for position, label in enumerate(labels):
-            target = 0 if position == len(labels) - 1 else next_state
-            lines.append(f"{source} {target} {label} {word if position == 0 else 0}\n")
-            next_state += target != 0
-            source = target
+        for position, label in enumerate(labels[:-1]):
+            lines.append(f"{source} {next_state} {label} {word if position == 0 else 0}\n")
+            source, next_state = next_state, next_state + 1
+        last = f"{labels[-1]} {word if len(labels) == 1 else 0}"
+        lines += [f"{source} {end} {last}{f' {cost:.7g}' if cost else ''}\n" for end, cost in ends]
     lines.append("0\n")
+    if lang.silence is not None:
+        most += 1  # its own symbol, so that it is never taken for a word that has the same token
+        lines += [f"2 3 {token_ids[lang.silence.token]} 0\n", f"3 0 {backoff + most} 0\n"]
     return "".join(lines), most + 1
+
+
+def word_ends(lang: Lang) -> list[tuple[int, float]]:
+    """The states of L where words end, and their costs: between words (0) or before silence (2)."""
+    if lang.silence is None:
+        return [(0, 0.0)]
+    return [(0, -math.log1p(-lang.silence.prob)), (2, -math.log(lang.silence.prob))]
 
 
 def compose_lexicon_and_grammar(
@@ -149,6 +168,7 @@ def compose_lexicon_and_grammar(
     *,
     symbols: range = range(0),
     unknown: Grammar | None = None,
+    begins: bool = True,
 ) -> kaldifst.StdVectorFst:
     """LG, determinized and minimized, with its disambiguation symbols.
 
@@ -157,21 +177,22 @@ def compose_lexicon_and_grammar(
         max_states: before minimization.
         symbols: numbers of G's labels that are no words and pass the lexicon, such as delimiters.
         unknown: the loop of ``<unk>``, the word in front of the symbols, if there is one.
+        begins: as for :func:`lexicon_openfst`.
 
     Raises:
         GraphError: nothing is left, or the graph grows beyond ``max_states``.
     """
     import kaldifst
 
-    lexicon_text, num_disambig = lexicon_openfst(lang)
+    lexicon_text, num_disambig = lexicon_openfst(lang, begins=begins)
     first = lang.num_tokens + num_disambig
-    loops = "".join(f"0 0 {first + n} {symbol}\n" for n, symbol in enumerate(symbols))
-    lexicon_text = loops + lexicon_text
+    lexicon_text += "".join(f"0 0 {first + n} {symbol}\n" for n, symbol in enumerate(symbols))
     if unknown is not None:
         # A line makes at most one state.
         enter, beyond = first + len(symbols), lexicon_text.count("\n")
         states = {"first_state": beyond, "enter": enter, "leave": enter + 1}
-        lexicon_text += lexicon_entry(unknown, **states, word=len(lang.words))
+        places = {"word": len(lang.words), "ends": word_ends(lang)}
+        lexicon_text += lexicon_entry(unknown, **states, **places)
     lexicon, acceptor = kaldifst.compile(lexicon_text), kaldifst.compile(G.to_openfst())
     kaldifst.arcsort(lexicon, "olabel")
     kaldifst.arcsort(acceptor, "ilabel")
@@ -305,10 +326,10 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     folder = Path(folder)
     path = folder / "HLG.safetensors"
     if not path.is_file():
-        foreign = (folder / "HLG.pt").exists()
-        foreign = (folder / "HLG.pt").exists()
-        found = "HLG.pt, a pickle, which is not opened" if foreign else "nothing"
-        raise GraphError(path, "a graph", found, "make it with bin.compile_graph")
+        if (folder / "HLG.pt").exists():
+            way_out = f"import it: privasr import --raw-hlg {folder / 'HLG.pt'}"
+            raise GraphError(path, "a graph", "HLG.pt of icefall", way_out)
+        raise GraphError(path, "a graph", "nothing", "make it with bin.compile_graph")
     try:
         tensors = load_file(path)
     except SafetensorError as error:

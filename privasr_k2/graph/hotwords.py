@@ -56,7 +56,7 @@ def compile_hotword_graph(
         DataError: a phrase with a word without pronunciation, with its line.
         GraphError: as :func:`privasr_k2.graph.hlg.compile_graph`.
     """
-    laps = Laps()
+    laps, hotwords = Laps(), in_case(hotwords, lang)
     whole = with_words(lang, hotwords)
     laps.lap("pronunciations")
     ids, backoff = whole.word_ids, len(whole.words) - 1
@@ -82,6 +82,15 @@ def compile_hotword_graph(
         **{field.name: getattr(config, field.name) for field in dataclasses.fields(HotwordConfig)},
     }
     return whole, graphs, info
+
+
+def in_case(hotwords: Hotwords, lang: Lang) -> Hotwords:
+    """The list in the case of the language's words."""
+    entries = (
+        dataclasses.replace(entry, words=tuple(map(lang.normalize, entry.words)))
+        for entry in hotwords.entries
+    )
+    return dataclasses.replace(hotwords, entries=tuple(entries))
 
 
 def with_words(lang: Lang, hotwords: Hotwords) -> Lang:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from privasr_k2.errors import ConfigError, DataError, GraphError
-from privasr_k2.fileio import read_lines
+from privasr_k2.fileio import read_lines, read_yaml
+from privasr_k2.text.normalize import normalize_english
 
 BLANK, EPSILON, BACKOFF = "<blk>", "<eps>", "#0"
+
+
+@dataclass(frozen=True)
+class Silence:
+    """A token that may stand before the first word and behind each word, as in icefall's phones.
+
+    Args:
+        token: its name.
+        prob: at each of these places, above 0 and below 1.
+    """
+
+    token: str
+    prob: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +37,7 @@ class Lang:
         words: numbered from 0 (``<eps>``) to the last (``#0``, the back-off symbol).
         pronunciations: the entries of the lexicon in its order, one for each variant.
         dev_pronunciations: of words that only dev has: targets of the loss on dev, in no graph.
+        silence: what may stand between words in graphs.
     """
 
     folder: Path
@@ -30,6 +45,7 @@ class Lang:
     words: tuple[str, ...]
     pronunciations: tuple[tuple[str, tuple[str, ...]], ...]
     dev_pronunciations: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    silence: Silence | None = None
 
     @property
     def num_tokens(self) -> int:
@@ -54,6 +70,19 @@ class Lang:
             if word not in spelled:
                 spelled[word] = tuple(self.token_ids[token] for token in tokens)
         return spelled
+
+    def normalize(self, text: str) -> str:
+        """As :func:`privasr_k2.text.normalize.normalize_english`, in the case of the words.
+
+        That is upper case where no word has a letter of lower case, as in icefall's LibriSpeech.
+        """
+        text = normalize_english(text)
+        return text.upper() if self._is_upper else text
+
+    @cached_property
+    def _is_upper(self) -> bool:
+        spoken = "".join(self.word_ids)
+        return spoken.upper() == spoken and spoken.lower() != spoken
 
     def encode(self, text: str) -> list[int]:
         """The token numbers of a normalized text, each word in its first variant: targets of CTC.
@@ -80,12 +109,13 @@ def load_lang(folder: str | Path) -> Lang:
     folder = Path(folder)
     tokens = read_symbols(folder / "tokens.txt")
     words = read_symbols(folder / "words.txt")
+    theirs = f"prepare it again; of icefall: privasr import --raw-icefall-lang {folder}"
     if tokens[0] != BLANK:
         expected = f"{BLANK} as number 0"
-        raise GraphError(folder / "tokens.txt", expected, repr(tokens[0]), "prepare it again")
+        raise GraphError(folder / "tokens.txt", expected, repr(tokens[0]), theirs)
     if words[0] != EPSILON or words[-1] != BACKOFF:
         expected, found = f"{EPSILON} first and {BACKOFF} last", f"{words[0]!r} and {words[-1]!r}"
-        raise GraphError(folder / "words.txt", expected, found, "prepare it again")
+        raise GraphError(folder / "words.txt", expected, found, theirs)
     known_tokens, known_words = set(tokens[1:]), set(words[1:-1])
     entries = []
     for number, word, spelled in read_lexicon(folder / "lexicon.txt"):
@@ -99,7 +129,20 @@ def load_lang(folder: str | Path) -> Lang:
     dev_lexicon = folder / "dev_lexicon.txt"
     of_dev = read_lexicon(dev_lexicon) if dev_lexicon.exists() else []
     dev_entries = tuple((word, spelled) for _, word, spelled in of_dev)
-    return Lang(folder, tokens, words, tuple(entries), dev_entries)
+    silence = _read_silence(folder / "lang.yaml", known_tokens)
+    return Lang(folder, tokens, words, tuple(entries), dev_entries, silence)
+
+
+def _read_silence(path: Path, tokens: Container[str]) -> Silence | None:
+    """The key ``silence`` of ``lang.yaml``, if there is one."""
+    found = read_yaml(path).get("silence") if path.is_file() else None
+    if found is None:
+        return None
+    token, prob = (found.get("token"), found.get("prob")) if isinstance(found, dict) else (0, 0)
+    if token not in tokens or not isinstance(prob, float) or not 0 < prob < 1:
+        expected = "silence: {token: one of tokens.txt, prob: a number between 0 and 1}"
+        raise GraphError(path, expected, repr(found)[:60], "prepare the lang folder again")
+    return Silence(token, prob)
 
 
 def read_symbols(path: Path) -> tuple[str, ...]:

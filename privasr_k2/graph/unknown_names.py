@@ -104,18 +104,28 @@ def token_loop(
     )
 
 
-def lexicon_entry(loop: Grammar, *, first_state: int, enter: int, leave: int, word: int) -> str:
-    """The loop as a spelling of ``word`` in OpenFst's text format, around a lexicon's state 0.
+def lexicon_entry(
+    loop: Grammar,
+    *,
+    first_state: int,
+    enter: int,
+    leave: int,
+    word: int,
+    ends: Sequence[tuple[int, float]] = ((0, 0.0),),
+) -> str:
+    """The loop as a spelling of ``word`` in OpenFst's text format, from a lexicon's state 0.
 
     Args:
         first_state: number of its first state, beyond those of the lexicon.
         enter, leave: the symbols around it.
+        ends: the lexicon's states behind it, with their costs.
     """
     columns = (loop.sources + first_state, loop.targets + first_state, loop.labels, loop.costs)
     lines = [f"0 {first_state} {enter} {word}\n"]
     arcs = zip(*(column.tolist() for column in columns))
     lines += [f"{source} {target} {token} 0 {cost:.7g}\n" for source, target, token, cost in arcs]
-    ends = np.flatnonzero(np.isfinite(loop.finals))
-    finals = zip((ends + first_state).tolist(), loop.finals[ends].tolist())
-    lines += [f"{state} 0 {leave} 0 {cost:.7g}\n" for state, cost in finals]
+    ending = np.flatnonzero(np.isfinite(loop.finals))
+    finals = zip((ending + first_state).tolist(), loop.finals[ending].tolist())
+    for state, cost in finals:
+        lines += [f"{state} {end} {leave} 0 {cost + more:.7g}\n" for end, more in ends]
     return "".join(lines)

@@ -112,7 +112,7 @@ def test_broken_folders(folder: Path) -> None:
     with pytest.raises(GraphError, match="found nothing"):
         load_graph(folder)
     (folder / "HLG.pt").write_bytes(b"")
-    with pytest.raises(GraphError, match="a pickle, which is not opened"):
+    with pytest.raises(GraphError, match="import it: privasr import --raw-hlg"):
         load_graph(folder)
 
 

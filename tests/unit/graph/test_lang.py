@@ -74,3 +74,25 @@ def test_the_same_or_unknown_tokens_pass() -> None:
 def test_unknown_units(units: str) -> None:
     with pytest.raises(ConfigError, match="phone, char, tokenizer or bpe_N"):
         parse_units(units)
+
+
+def test_names_take_the_case_of_the_words(folder: Path) -> None:
+    assert load_lang(folder).normalize("Bub  A.") == "bub a"
+    (folder / "words.txt").write_text(symbols_text(["<eps>", "A", "BUB", "<UNK>", "#0"]))
+    (folder / "lexicon.txt").write_text("A AH\nBUB B AH B\n")
+    assert load_lang(folder).normalize("Bub  A.") == "BUB A"
+
+
+@pytest.mark.parametrize("text", ["silence: SIL\n", "silence: {token: AH, prob: 1.5}\n"])
+def test_silence_that_is_none(folder: Path, text: str) -> None:
+    (folder / "lang.yaml").write_text("silence: {token: AH, prob: 0.5}\n")
+    assert load_lang(folder).silence is not None
+    (folder / "lang.yaml").write_text(text)
+    with pytest.raises(GraphError, match=r"lang\.yaml: expected silence: \{token"):
+        load_lang(folder)
+
+
+def test_a_lang_folder_of_icefall_is_named(folder: Path) -> None:
+    (folder / "words.txt").write_text(symbols_text(["<eps>", "a", "bub", "#0", "<s>", "</s>"]))
+    with pytest.raises(GraphError, match="privasr import --raw-icefall-lang"):
+        load_lang(folder)
