@@ -1,6 +1,7 @@
 """CTC models trained elsewhere, for example with icefall, and exported as TorchScript or ONNX.
 
 They map (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths (N,)).
+Of icefall's exports without such a ``forward``, :mod:`privasr_k2.am.icefall_models` runs the parts.
 A TorchScript file is a program: import only files that you trust. An ONNX file names operations.
 """
 
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from privasr_k2 import config
 from privasr_k2.am.files import SPEC, TOKENS
+from privasr_k2.am.icefall_models import ctc_of
 from privasr_k2.encoders.programs import Expected, Onnx, TorchScript
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path
@@ -124,7 +126,7 @@ def _open(path: Path) -> Any:
     if path.suffix == ".onnx":
         return _CtcOnnx(path)
     if path.suffix in (".pt", ".pth", ".jit"):
-        return TorchScript(path, _EXPECTED)
+        return TorchScript(path, _EXPECTED, choose=lambda module: ctc_of(module, path))
     expected, way_out = "a name that ends in .onnx or .pt", "export as TorchScript or ONNX"
     raise DataError(path, expected, repr(path.suffix), way_out)
 

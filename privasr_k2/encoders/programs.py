@@ -5,7 +5,7 @@ A TorchScript file is a program: open only files that you trust. An ONNX file na
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,9 +38,16 @@ class TorchScript(nn.Module):
 
     Args:
         part: the attribute that is run where the file has it, for example ``encoder``.
+        choose: gives what is run, of the module.
     """
 
-    def __init__(self, path: Path, expected: Expected, part: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        expected: Expected,
+        part: str | None = None,
+        choose: Callable[[Any], Callable[..., Any]] | None = None,
+    ) -> None:
         super().__init__()
         self._path, self._expected = path, expected
         try:
@@ -48,7 +55,8 @@ class TorchScript(nn.Module):
         except RuntimeError as error:
             way_out = "export it with torch.jit.script or as ONNX; a pickle of weights is no model"
             raise DataError(path, "a TorchScript file", first_line(error), way_out) from error
-        self._run = getattr(self.module, part, self.module) if part else self.module
+        run = getattr(self.module, part, self.module) if part else self.module
+        self._run = run if choose is None else choose(self.module)
 
     def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         try:
