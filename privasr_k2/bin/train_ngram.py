@@ -121,6 +121,7 @@ def _of_votes(args: argparse.Namespace, words: list[str]) -> None:
 def _classes(args: argparse.Namespace, lang: Lang) -> None:
     from privasr_k2.lm.class_files import ClassLmConfig, save_class_lm, train_class_lm
     from privasr_k2.lm.names import list_places, read_lists, read_text, read_texts
+    from privasr_k2.text.tags import is_tag
 
     config = cli.load(ClassLmConfig, args)
     texts = read_texts(args.in_text, config.classes)
@@ -129,7 +130,8 @@ def _classes(args: argparse.Namespace, lang: Lang) -> None:
     if args.in_public_lists is not None:
         lists = read_lists(args.in_public_lists, lang.normalize)
         places = list_places(args.in_public_lists, lang.normalize)
-    words = list(lang.word_ids)
+    # icefall's <SPOKEN_NOISE> is a word that looks like a class.
+    words = [word for word in lang.word_ids if not is_tag(word)]
     save_class_lm(
         args.out_class_lm, train_class_lm(texts, words, lists, config, places=places, dev=dev)
     )
