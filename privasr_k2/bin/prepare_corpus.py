@@ -3,7 +3,8 @@
 --out-dir gets cuts_<role>.jsonl.gz, corpus.json, and lexicon.txt and lm_text.txt.gz where there are
 any. Options of all corpora, with --set: drop_empty=true leaves out utterances without words,
 max_characters_per_second=N is the densest text that is believed, not_scored=uh,um names words that
-are left out when errors are counted. The others belong to the corpus.
+are left out when errors are counted, sampling_rate=HZ is that of all audio. The others belong to
+the corpus. Where the corpus has problems, all of them stand in problems.tsv beside --out-dir.
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-GENERAL_OPTIONS = ("allow_pipes", "drop_empty", "max_characters_per_second", "not_scored")
+GENERAL_OPTIONS = (
+    *("allow_pipes", "drop_empty", "max_characters_per_second", "not_scored", "sampling_rate"),
+)
 """Options of ``bin.prepare_corpus`` that every corpus takes."""
 
 ROLES = ("train", "adapt", "dev", "test", "pool")

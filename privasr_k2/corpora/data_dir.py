@@ -7,7 +7,7 @@ role take the place of what the folder holds; with files for train the folder is
 missing dev is split from train, and so is ``adapt`` with ``adapt_fraction`` above 0, for recipes
 that need it. ``lexicon.txt`` in the folder is used. Options: ``allow_pipes=true`` (run commands of
 ``wav.scp``), ``dev_fraction=0.09 test_fraction=0.1 adapt_fraction=0 split_seed=0``,
-``sampling_rate=16000``, ``speaker=recording`` (manifests name no speakers, and each recording is
+``speaker=recording`` (manifests name no speakers, and each recording is
 one), ``name`` of the corpus, where there is no folder.
 """
 
@@ -25,6 +25,7 @@ from privasr_k2.corpora.manifest_files import read_manifests
 from privasr_k2.corpora.parts import Part, given_parts, named_parts
 from privasr_k2.corpora.perturbed import is_copy, named_originals
 from privasr_k2.corpora.utterances import split_by_speaker
+from privasr_k2.data.problems import CorpusProblems
 from privasr_k2.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of the roles that files or the folder hold, or that are split from train."""
-    given.refuse_unknown(*_OPTIONS, "sampling_rate", "speaker", "name")
+    given.refuse_unknown(*_OPTIONS, "speaker", "name")
     seed = int(given.number("split_seed", 0))
     dev_fraction = given.number("dev_fraction", 0.09)
     test_fraction = given.number("test_fraction", 0.1)
@@ -108,11 +109,15 @@ def _cuts(parts: Mapping[str, Sequence[Part]], given: CorpusInput) -> dict[str, 
                 audio = given.out_dir / "audio" / role / str(number)
                 kept = Pipes(pipes, audio, given.num_jobs)
                 [folder] = part.files
-                read.append(read_kaldi_dir(folder, part=part.name, pipes=kept, sampling_rate=rate))
+                try:
+                    found = read_kaldi_dir(folder, part=part.name, pipes=kept, sampling_rate=rate)
+                    read.append(found)
+                except CorpusProblems as error:  # those of the other parts are told, too
+                    checks.problems += error.problems
             else:
                 read.append(read_manifests(part.files, part.name, checks))
         cuts[role] = CutSet.from_cuts(named_originals(cut for of_part in read for cut in of_part))
-    way_out = "mend the manifests, or remake them with lhotse"
+    way_out = "mend the files, for example with lhotse or utils/fix_data_dir.sh"
     checks.report(_place(given), given.num_jobs, way_out)
     for role in ("dev", "test"):
         if copies := sum(map(is_copy, cuts.get(role, ()))):

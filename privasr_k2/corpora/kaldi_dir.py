@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from privasr_k2.corpora.lhotse_manifests import cuts_of
 from privasr_k2.corpora.utterances import OVERSHOOT_SECONDS
+from privasr_k2.data import problems as kinds
 from privasr_k2.data.audio import read_headers
 from privasr_k2.data.problems import Problem, report
 from privasr_k2.fileio import read_lines
@@ -115,19 +116,20 @@ def read_table(path: Path, problems: list[Problem], *, may_be_empty: bool = Fals
     for number, line in read_lines(path):
         place, words = f"{path}:{number}", line.split(maxsplit=1)
         if not words:
-            problems.append(Problem(place, "an id and its value", "an empty line"))
+            problems.append(Problem(place, "an id and its value", "an empty line", kinds.FORM))
             continue
         # Of all line ends only "\n" was one so far; lhotse knows "\r" too.
         key, rest = words[0], "".join(words[1:]).strip().replace("\r", " ")
         if key in table:
             found = f"{key!r} again, after {table[key].place}"
-            problems.append(Problem(place, "an id that stands once", found))
+            problems.append(Problem(place, "an id that stands once", found, kinds.DOUBLE))
             continue
         if key.encode() < previous.encode():
             found = f"{key!r} after {previous!r}"
-            problems.append(Problem(place, "lines sorted as by LC_ALL=C sort", found))
+            expected = "lines sorted as by LC_ALL=C sort"
+            problems.append(Problem(place, expected, found, kinds.ORDER))
         if not rest and not may_be_empty:
-            problems.append(Problem(place, "an id and its value", repr(line)))
+            problems.append(Problem(place, "an id and its value", repr(line), kinds.FORM))
             continue
         table[key] = Line(place, rest)
         previous = key
@@ -159,12 +161,12 @@ class _Directory:
             named = {line.rest: line for line in self.speakers.values()}
             self._check_keys(named, genders, _GENDERS)
 
-    def _problem(self, place: str, expected: str, found: str) -> None:
-        self.problems.append(Problem(place, expected, found))
+    def _problem(self, place: str, expected: str, found: str, kind: str = "") -> None:
+        self.problems.append(Problem(place, expected, found, kind))
 
     def _check_keys(self, table: Table, other: Collection[str], name: str) -> None:
         for key in table.keys() - other:
-            self._problem(table[key].place, f"{key!r} also in {name}", _MISSING)
+            self._problem(table[key].place, f"{key!r} also in {name}", _MISSING, kinds.NO_LINE)
 
     def staged(self, pipes: Pipes, rate: int) -> tuple[_Staged, float | None]:
         """The tables for lhotse, and the frame shift of given features, in seconds."""
@@ -202,7 +204,7 @@ class _Directory:
             last = length if end == -1 else min(length, end)
             if end > length + OVERSHOOT_SECONDS or round(last * rate) <= round(start * rate):
                 found = f"{length:.2f} s of audio, but {start:g} to {end:g} s are wanted"
-                self._problem(segments[key].place, f"audio for {key}", found)
+                self._problem(segments[key].place, f"audio for {key}", found, kinds.TIMES)
         return {
             _AUDIO: {key: str(path) for key, path in paths.items()},
             "reco2dur": {key: repr(length) for key, length in seconds.items()},
@@ -221,7 +223,8 @@ class _Directory:
                 self._problem(str(path), f"audio for {key}", header.problem)
             elif (header.num_channels, header.sampling_rate) != (1, rate):
                 found = f"{header.sampling_rate} Hz and {header.num_channels} channels"
-                self._problem(str(path), f"audio of {rate} Hz and one channel", found)
+                kind = kinds.CHANNELS if header.num_channels != 1 else kinds.RATE
+                self._problem(str(path), f"audio of {rate} Hz and one channel", found, kind)
             else:
                 seconds[key] = header.num_samples / rate
         return seconds
@@ -234,7 +237,7 @@ class _Directory:
                 raise ValueError
         except (IndexError, ValueError):
             expected = "UTTERANCE RECORDING START END with START < END, or END = -1"
-            self._problem(line.place, expected, repr(line.rest))
+            self._problem(line.place, expected, repr(line.rest), kinds.FORM)
             return fields[0], 0.0, -1.0
         return recording, start, end
 
@@ -283,7 +286,7 @@ class _Directory:
                 seconds += float(line.rest) if key in frames else 0.0
                 most += frames[key] + 1 if key in frames else 0
             except ValueError:
-                self._problem(line.place, "UTTERANCE SECONDS", repr(line.rest))
+                self._problem(line.place, "UTTERANCE SECONDS", repr(line.rest), kinds.FORM)
         shifts = (FRAME_SHIFT, 0.02, 0.03, 0.04, 0.005, 0.0125)
         return min(shifts, key=lambda shift: abs(most * shift - seconds)) if most else FRAME_SHIFT
 
@@ -293,9 +296,9 @@ class _Directory:
         files = {k: self._resolve(line.rest) for k, line in table.items() if k not in commands}
         if pipes.allowed:
             return files | (self._run(commands, pipes) if commands else {})
-        expected = "a file name (a command would be run only with allow_pipes=true)"
+        expected = "a file name (a command would be run only with --allow-pipes true)"
         for line in commands.values():
-            self._problem(line.place, expected, repr(line.rest))
+            self._problem(line.place, expected, repr(line.rest), kinds.PIPE)
         return files
 
     def _run(self, commands: Table, pipes: Pipes) -> dict[str, Path]:
@@ -314,7 +317,8 @@ class _Directory:
         with ThreadPoolExecutor(max(1, pipes.num_jobs)) as pool:
             for key, problem in zip(commands, pool.map(run, commands)):
                 if problem is not None:
-                    self._problem(commands[key].place, "a command that succeeds", problem)
+                    place, expected = commands[key].place, "a command that succeeds"
+                    self._problem(place, expected, problem, kinds.FAILED_PIPE)
         return paths
 
     def _resolve(self, name: str) -> Path:

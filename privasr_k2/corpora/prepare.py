@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from privasr_k2.corpora.base import ROLES, Corpus, CorpusInput
 from privasr_k2.data.manifests import check_cuts, save_cuts
+from privasr_k2.data.problems import FILE, CorpusProblems
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, open_text, read_lines, write_json, write_text
 from privasr_k2.text.entities import moved
@@ -38,12 +39,26 @@ def prepare(
         lexicon: a file to take instead of the corpus's own lexicon.
 
     Raises:
-        DataError: all problems of the corpus at once.
+        DataError: all problems of the corpus at once; they stand in ``problems.tsv`` beside the
+            manifests folder.
     """
     if given.raw_dir is not None:
         _refuse_inside(given.out_dir, given.raw_dir)
+    listed = given.out_dir.with_name(FILE)
+    listed.unlink(missing_ok=True)  # of an earlier attempt
+    try:
+        return _prepare(corpus, given, lm_text, lexicon)
+    except CorpusProblems as error:
+        raise error.write(listed) from None
+
+
+def _prepare(
+    corpus: Corpus, given: CorpusInput, lm_text: Sequence[Path], lexicon: Path | None
+) -> dict[str, Any]:
     left_out = not_scored(given.option("not_scored", ""), corpus.normalize)
-    corpus = replace(corpus, scored_units={**corpus.scored_units, **left_out})
+    rate = int(given.number("sampling_rate", corpus.sampling_rate, least=1))
+    scored = {**corpus.scored_units, **left_out}
+    corpus = replace(corpus, scored_units=scored, sampling_rate=rate)
     with atomic_path(given.out_dir) as folder:
         folder.mkdir()
         given = replace(given, out_dir=folder)
@@ -60,7 +75,6 @@ def prepare(
         }
         option, place = "max_characters_per_second", given.raw_dir or f"corpus {corpus.name}"
         densest = given.number(option, corpus.max_characters_per_second)
-        rate = corpus.sampling_rate
         check_cuts(words, rate, densest, num_jobs=given.num_jobs, place=place)
         if not corpus.name:
             name = given.raw_dir.resolve().name if given.raw_dir is not None else "user"

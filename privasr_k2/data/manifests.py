@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privasr_k2.data import problems as kinds
 from privasr_k2.data.audio import missing_samples
 from privasr_k2.data.problems import Problem, report
 from privasr_k2.errors import DataError
@@ -125,7 +126,7 @@ def check_cuts(
         place: named in the error, for example the corpus folder.
 
     Raises:
-        DataError: one error with all problems, the first 20 in full.
+        DataError: one error with all problems, counted by kind.
     """
     problems = [*_check_roles(cuts_by_role), *_check_ids(cuts_by_role)]
     for role, cuts in cuts_by_role.items():
@@ -146,7 +147,8 @@ def _check_roles(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
             first = owner.setdefault(speaker, role)
             if first != role:
                 found = f"them in {first} and {role}"
-                yield Problem(f"speaker {speaker}", "a speaker in one role only", found)
+                expected = "a speaker in one role only"
+                yield Problem(f"speaker {speaker}", expected, found, kinds.SPEAKERS)
 
 
 def _check_ids(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
@@ -155,7 +157,7 @@ def _check_ids(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
         for cut in cuts:
             if cut.id in first:
                 found = f"{cut.id!r} again, after {first[cut.id]}"
-                yield Problem(_place(cut), "an id that stands once", found)
+                yield Problem(_place(cut), "an id that stands once", found, kinds.DOUBLE)
             first.setdefault(cut.id, _place(cut))
 
 
@@ -164,18 +166,18 @@ def _check_cut(
 ) -> Iterator[Problem]:
     place, text = _place(cut), cut.supervisions[0].text or ""
     if not text.strip() and role != "pool":  # which is used without its texts
-        yield Problem(place, "words", f"empty text of {cut.id}")
+        yield Problem(place, "words", f"empty text of {cut.id}", kinds.NO_WORDS)
     problem = (cut.custom or {}).get("problem")
     if problem is not None:
         path, _, what = problem.partition(": ")
         yield Problem(path, f"audio for {cut.id}", what)
         return
     if cut.has_recording and cut.recording.sampling_rate != sampling_rate:
-        source = cut.recording.sources[0].source
-        yield Problem(source, f"audio of {sampling_rate} Hz", f"{cut.recording.sampling_rate} Hz")
+        source, found = cut.recording.sources[0].source, f"{cut.recording.sampling_rate} Hz"
+        yield Problem(source, f"audio of {sampling_rate} Hz", found, kinds.RATE)
     if len(text) > _GRACE_CHARACTERS + max_characters_per_second * cut.duration:
         expected = f"text that {cut.duration:.2f} s of speech can hold"
-        yield Problem(place, expected, f"{len(text)} characters in {cut.id}")
+        yield Problem(place, expected, f"{len(text)} characters in {cut.id}", kinds.DENSE)
 
 
 def _check_audio(cut_sets: Iterable[CutSet], num_jobs: int) -> Iterator[Problem]:
@@ -185,7 +187,7 @@ def _check_audio(cut_sets: Iterable[CutSet], num_jobs: int) -> Iterator[Problem]
     with ThreadPoolExecutor(max(1, num_jobs)) as pool:
         for path, missing in zip(paths, pool.map(missing_samples, map(Path, paths))):
             if missing is not None:
-                yield Problem(path, "all samples of its header", missing)
+                yield Problem(path, "all samples of its header", missing, kinds.TRUNCATED)
 
 
 def _place(cut: Cut) -> str:

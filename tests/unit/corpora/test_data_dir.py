@@ -12,6 +12,7 @@ import pytest
 
 from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.data_dir import CORPUS, lexicon, read
+from privasr_k2.corpora.prepare import prepare
 from privasr_k2.data.features import load_features
 from privasr_k2.data.manifests import check_cuts, save_cuts
 from privasr_k2.errors import ConfigError, DataError
@@ -96,7 +97,7 @@ def test_segments(raw: Path) -> None:
         ("utt2spk", ["t1-0", "t1-1 t1"], "utt2spk:1", "an id and its value"),
         ("utt2spk", ["t1-0 t1"], "text:2", "'t1-1' also in utt2spk"),
         ("wav.scp", ["t1-0 wav/t1-0.wav"], "text:2", "'t1-1' also in wav.scp"),
-        ("wav.scp", ["t1-0 cat x.wav |", "t1-1 wav/t1-1.wav"], "wav.scp:1", "allow_pipes=true"),
+        ("wav.scp", ["t1-0 cat x.wav |", "t1-1 wav/t1-1.wav"], "wav.scp:1", "--allow-pipes true"),
         ("wav.scp", ["t1-0 none.wav", "t1-1 wav/t1-1.wav"], "none.wav", "no such file"),
         ("utt2spk", [], "utt2spk", "an empty file"),
         ("spk2gender", ["t2 f"], "utt2spk:2", "'t1' also in spk2gender"),
@@ -129,6 +130,25 @@ def test_durations_are_whole_samples_and_texts_as_found(raw: Path) -> None:
     assert [cut.recording.num_samples for cut in cuts] == [15999, 16000]
     assert [cut.supervisions[0].text for cut in cuts] == ["", "Hello,  World"]
     assert {cut.supervisions[0].gender for cut in cuts} == {"f"}
+
+
+def test_problems_of_all_roles_are_told_at_once(raw: Path) -> None:
+    for role, name in (("train", "s0-0"), ("test", "t1-0")):
+        (raw / role / "wav" / f"{name}.wav").unlink()
+    with pytest.raises(DataError, match="found 2:") as error:
+        read(given(raw))
+    assert all(name in str(error.value) for name in ("train/wav/s0-0.wav", "test/wav/t1-0.wav"))
+
+
+def test_audio_of_another_rate_where_all_of_it_has_that(tmp_path: Path) -> None:
+    for role, speaker in (("train", "s"), ("dev", "d"), ("test", "t")):
+        trees.kaldi(tmp_path / "raw", role, [speaker])
+        for path in (tmp_path / "raw" / role / "wav").iterdir():
+            trees.noise(path, rate=8000, file_format="WAV")
+    about = prepare(CORPUS, given(tmp_path / "raw", sampling_rate="8000"))
+    assert about["sampling_rate"] == 8000 and about["roles"]["test"]["utterances"] == 2
+    with pytest.raises(DataError, match="sampling_rate=HZ"):
+        prepare(CORPUS, given(tmp_path / "raw"))
 
 
 def test_pipes_where_they_are_allowed(raw: Path) -> None:

@@ -99,7 +99,7 @@ def test_icefalls_features_are_read_where_they_are(icefall: Path) -> None:
         path.unlink()
     assert not any(cut.has_recording for cut in read(cuts_file(icefall)))
     with pytest.raises(
-        DataError, match=r"found 4:\n.*flac: expected audio for 1-9-0000, found no such"
+        DataError, match=r"(?s)found 4:\n.*flac: expected audio for 1-9-0000, found no such"
     ):
         read(*pair(icefall))
 

@@ -124,7 +124,7 @@ def test_bad_input_is_named_and_earlier_output_stays(
     assert found in str(error.value)
     assert "way out: " in str(error.value)
     assert trees.listing(out) == earlier
-    assert [path.name for path in out.parent.iterdir()] == ["manifests"]
+    assert {path.name for path in out.parent.iterdir()} <= {"manifests", "problems.tsv"}
 
 
 def test_all_problems_at_once(raw: Path, out: Path) -> None:
@@ -136,14 +136,28 @@ def test_all_problems_at_once(raw: Path, out: Path) -> None:
     assert all(word in str(error.value) for word in ("8000 Hz", "199 characters", "speaker 1"))
 
 
-def test_twenty_problems_are_shown_and_the_rest_counted(raw: Path, out: Path) -> None:
+def test_all_problems_stand_in_a_file_and_are_counted_by_kind(raw: Path, out: Path) -> None:
     trees.librispeech(raw, speakers=15)
-    for path in raw.rglob("*.flac"):
+    paths = sorted(raw.rglob("*.flac"))
+    for path in paths:
         path.unlink()
-    with pytest.raises(DataError, match="60:") as error:
+    listed = out.with_name("problems.tsv")
+    with pytest.raises(DataError, match=f"60: all stand in {listed}\n") as error:
         prepare(CORPUS, given(raw, out))
-    assert str(error.value).count("no such file") == 20
-    assert "... and 40 more" in str(error.value)
+    assert str(error.value).count("no such file") == 3 and "... and 57 more" in str(error.value)
+    assert "60 x missing audio: correct the paths" in str(error.value)
+    header, *rows = [line.split("\t") for line in listed.read_text().splitlines()]
+    assert header == ["kind", "place", "expected", "found"]
+    assert sorted(row[1] for row in rows) == list(map(str, paths))
+    assert {(row[0], row[3]) for row in rows} == {("missing audio", "no such file")}
+
+
+def test_the_file_of_problems_goes_with_them(raw: Path, out: Path) -> None:
+    out.parent.mkdir(exist_ok=True)
+    listed = out.with_name("problems.tsv")
+    listed.write_text("of an earlier attempt\n")
+    prepare(CORPUS, given(raw, out))
+    assert not listed.exists()
 
 
 def test_missing_corpus(tmp_path: Path, out: Path) -> None:
