@@ -25,6 +25,7 @@ from privasr_k2.scoring.corpus_info import WORD, read_corpus_info, read_vocabula
 from privasr_k2.scoring.counts import total
 from privasr_k2.scoring.entities import read_entities
 from privasr_k2.scoring.groups import read_groups
+from privasr_k2.scoring.hints import hint
 from privasr_k2.scoring.hypotheses import check_complete, read_decoded
 
 
@@ -79,7 +80,10 @@ def main() -> None:
             for name, text in icefall_files.part_files(part, weights, scored, settings).items():
                 write_text(folder / name, text)
             records += [u.to_dict() for u in scored]
-            logging.info("%s: %s", part, icefall_files.error_line(parts[part].counts))
+            logging.info("%s: %s", part, icefall_files.error_line(of_part.counts))
+            lost, number = len(of_part.no_path), of_part.utterances
+            if said := hint(of_part.counts, no_path=lost, utterances=number):
+                logging.warning("%s: %s", part, said)
         system = results.system_of(args.out_dir)
         settings = decoded.role, weights, options
         score = results.Score(args.out_dir, system, *settings, parts, corpus.unit)

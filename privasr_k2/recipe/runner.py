@@ -18,13 +18,15 @@ from privasr_k2.recipe import launch, stamps
 from privasr_k2.recipe.declare import RunOptions
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache
 from privasr_k2.recipe.freshness import FORCED, Freshness
-from privasr_k2.recipe.plan import Stage, Task
+from privasr_k2.recipe.plan import Stage, Task, values_of
 from privasr_k2.recipe.progress import clock, read_progress
 from privasr_k2.recipe.terminal import Terminal, duration
 from privasr_k2.recipe.wiring import Wiring, reads_of
 
-_TAIL_LINES = 15
+_TAIL_LINES = 30
+_MOST_WARNINGS = 5
 _TIME = re.compile(r"^[\d-]+ [\d:,]+ [A-Z]+ ")
+_WARNING = re.compile(r"^[\d-]+ [\d:,]+ WARNING (.*)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +236,19 @@ class Runner:
         if failed := [ended for ended in begun.ended if ended.code != 0]:
             return [self._failure(begun.stage, failed)]
         self._tell(begun.stage, f"done in {duration(time.monotonic() - begun.started)}")
+        self._show_warnings(begun)
         return []
+
+    def _show_warnings(self, begun: _Begun) -> None:
+        """Show what a stage warned of; of a release nothing, as that may tell of its data."""
+        if any(values_of(task.argv, "--out-privacy") for task, _ in begun.tasks.values()):
+            return
+        warnings = [line for command in begun.tasks for line in _warnings_in(command.log)]
+        different = list(dict.fromkeys(warnings))
+        for line in different[:_MOST_WARNINGS]:
+            self._say(f"  warning: {line}")
+        if len(different) > _MOST_WARNINGS:
+            self._say(f"  ... and {len(different) - _MOST_WARNINGS} more warnings in its log")
 
     def _failure(self, stage: Stage, failed: Sequence[launch.Ended]) -> DataError:
         """Show the end of the log, and make the error."""
@@ -309,6 +323,11 @@ def _last_line(log: Path) -> str:
         lines = file.read().decode(errors="replace").replace("\r", "\n").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "")
     return "" if last.startswith("# ") else _TIME.sub("", last)
+
+
+def _warnings_in(log: Path) -> list[str]:
+    lines = log.read_text(errors="replace").splitlines()
+    return [match[1] for line in lines if (match := _WARNING.match(line))]
 
 
 def _is_slurm(stage: Stage) -> bool:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.recipe.plan import Stage, Task
+from privasr_k2.recipe.plan import Stage, Task, values_of
 from privasr_k2.sections import split
 
 
@@ -85,12 +85,11 @@ class Wiring:
         is_there = path in self._written or (self._work_dir / split(path)[0]).exists()
         if not writers and not is_there:
             start = "" if os.path.isabs(path) else f" (it starts from {self._work_dir})"
+            if any(path in values_of(task.argv, "--raw-corpus") for task in stage.tasks):
+                way_out = f"give --{_option_of(stage)} DIR with the folder of your copy{start}"
+                raise DataError(stage.label, f"the corpus at {path}", "nothing there", way_out)
             is_raw = any(path in task.raws for task in stage.tasks)
-            other = (
-                "; --corpus-dir names a corpus"
-                if is_raw
-                else ", or declare the stage that writes it"
-            )
+            other = "" if is_raw else ", or declare the stage that writes it"
             expected = f"{path}, which no earlier stage writes"
             way_out = f"correct the path{start}{other}"
             raise DataError(stage.label, expected, "nothing there", way_out)
@@ -117,6 +116,12 @@ def _with_parents(path: str) -> Iterator[str]:
     while path not in ("", "/"):
         yield path
         path = os.path.dirname(path)
+
+
+def _option_of(stage: Stage) -> str:
+    """The option of recipes that names the corpus of a stage: its own, or the public one."""
+    is_public = any(path.startswith("data/public/") for path in stage.patterns)
+    return "public-dir" if is_public else "corpus-dir"
 
 
 def _check_verb(stage: Stage) -> None:

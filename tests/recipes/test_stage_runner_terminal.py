@@ -105,3 +105,16 @@ def test_an_error_stands_on_a_line_of_its_own(tree: Tree) -> None:
     lines = lasting(on_terminal(tree))
     assert "wrong" in lines
     assert any(line.startswith("error: stage 2 (model): expected exit code 0") for line in lines)
+
+
+def test_warnings_of_a_stage_are_shown_but_not_those_of_a_release(tree: Tree) -> None:
+    lines = "\n".join(f"echo '2026-01-01 10:00:00,000 WARNING number {n % 6}'" for n in range(9))
+    tree.program("warns", f'{lines}\nexec ./copy "$@"\n')
+    tree.stages[1][2] = "./warns"
+    shown = tree.run().splitlines()
+    place = next(n for n, line in enumerate(shown) if line.startswith("[2/4] features ... done"))
+    expected = [f"  warning: number {n}" for n in range(5)]
+    assert shown[place + 1 : place + 6] == expected
+    assert shown[place + 6] == "  ... and 1 more warnings in its log"
+    tree.stages[1] += ["--out-privacy", "data/privacy.json"]
+    assert "warning" not in tree.run("--force", "true")

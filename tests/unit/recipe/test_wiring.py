@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.errors import ConfigError
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.recipe import plan
 from privasr_k2.recipe.wiring import Wiring, ancestors
 
@@ -43,6 +43,13 @@ def test_a_raw_path_that_a_stage_writes_is_an_input(tmp_path: Path) -> None:
     )
     assert wired.hashed_raws(wired.stages[1].tasks[0]) == ["data/corpus", "lexicon"]
     assert wired.needs(wired.stages[1]) == [("data/corpus", wired.stages[0])]
+
+
+def test_a_corpus_that_is_not_there_is_answered_with_its_option(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="give --corpus-dir DIR"):
+        wiring(tmp_path, "0 a ./v --raw-corpus none --out-x data/manifests")
+    with pytest.raises(DataError, match="give --public-dir DIR"):
+        wiring(tmp_path, "1 a ./v --raw-corpus none --out-x data/public/manifests")
 
 
 def test_jobs_that_write_one_path(tmp_path: Path) -> None:
