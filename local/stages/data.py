@@ -3,12 +3,16 @@
 Beside them stand options that families of recipes share.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from privasr_k2.recipe import layers
 from privasr_k2.recipe.declare import EncoderPart, Recipe
 from privasr_k2.recipe.options import option
+from privasr_k2.text.languages import ENGLISH, PHONES_OF_OTHERS, is_english, language_code
 
 #: The layer of a public encoder below each part that is trained; none: its last.
 BELOW: Mapping[str, tuple[int, ...]] = {"head": (), "last_block": (-2,), "bias": (0,), "lora": (0,),
@@ -129,9 +133,42 @@ def upon(r: Recipe) -> str:
     return f"{model.name}_" if part == "head" else f"{model.name}_{part}_"
 
 
+def _refuse_english_phones(r: Recipe, words: Mapping[str, str]) -> None:
+    """Refuse phones of another language without a lexicon or a G2P, before anything runs.
+
+    What only the manifests tell, stage 2 refuses: a definition's own lexicon that is not there.
+    """
+    d, language = r.data, language_of(r)
+    if d.token_type != "phone" or is_english(language):
+        return
+    g2p = words.get("g2p") or layers.value(r.config("lang"), "g2p")
+    listed = [d.lexicon, d.corpus_dir and d.corpus_dir / "lexicon.txt"]
+    file = r.corpus.definition
+    own = file.stem != "data_dir" and "lexicon" in _text_of(file)
+    if g2p == "espeak" and not own and not any(path and path.is_file() for path in listed):
+        r.refuse("--token-type phone", f"pronunciations of the corpus's language, {language}",
+                 "no lexicon: the words would get English phones",
+                 PHONES_OF_OTHERS.format(language=language))
+
+
+def language_of(r: Recipe) -> str:
+    """The corpus's language: of ``--corpus-options``, or of its definition."""
+    words = dict(word.split("=", 1) for word in r.data.corpus_options)
+    if "language" in words:
+        return language_code(words["language"], f"--corpus-options language={words['language']}")
+    found = re.search(r"""\blanguage\s*=\s*["']([a-z0-9-]+)["']""", _text_of(r.corpus.definition))
+    return found[1] if found else ENGLISH
+
+
+def _text_of(definition: Path) -> str:
+    """A definition is read, not run: it may import what is slow."""
+    return definition.read_text(encoding="utf-8") if definition.is_file() else ""
+
+
 def prepare_lang(r: Recipe, number: int, title: str, lang: str, *, config: Any = "lang",
                  **flags: Any) -> str:
     """The lang directory of ``--token-type`` tokens."""
     words = dict(word.split("=", 1) for word in r.data.lang_options)
+    _refuse_english_phones(r, words)
     return r.stage(number, title, "prepare_lang", out_dir=lang, config=config,
                    set={"units": r.data.token_type, **flags.pop("set", {}), **words}, **flags)

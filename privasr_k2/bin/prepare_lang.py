@@ -7,7 +7,8 @@ The vocabulary is the words of the training text, of --in-further-text and of th
 the most frequent ones of lm_text.txt.gz or --raw-lm-text. train_words=false leaves out those of the
 training text, corpus_words=false those of lm_text.txt.gz, too. Without --in-manifests there is no
 training text: give --raw-lm-text and --set train_words=false. Phones come from the corpus's own
-lexicon.txt, then CMUdict, then espeak-ng.
+lexicon.txt, then CMUdict, then espeak-ng. In another language than English (corpus.json says which)
+they come from a lexicon, or with g2p=espeak:LANGUAGE from espeak-ng alone.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from pathlib import Path
 from privasr_k2.bin import cli
 from privasr_k2.data.manifests import load_cuts, roles
 from privasr_k2.errors import ConfigError
-from privasr_k2.fileio import read_lines
+from privasr_k2.fileio import read_lines, read_yaml
 from privasr_k2.graph.build_lang import LangConfig, build_lang
 from privasr_k2.graph.lang import read_tokens
+from privasr_k2.scoring.corpus_info import CORPUS_FILE, read_corpus_info
+from privasr_k2.text.languages import ENGLISH
 from privasr_k2.text.name_lists import read_name_lists, spread
 from privasr_k2.text.normalize import normalize_english
 from privasr_k2.text.tagged_files import read_sentences, read_tagged
 
+_MADE_UP_PERCENT = 5.0
 log = logging.getLogger(__name__)
 
 
@@ -64,11 +68,25 @@ def main() -> None:
         corpus_lexicon=lexicon if lexicon is not None and lexicon.exists() else None,
         model_tokens=read_tokens(args.in_tokens) if args.in_tokens is not None else None,
         model_pieces=args.in_bpe_model,
+        language=_language(manifests),
     )
     for role, counted in report.items():
         oov, words = counted["oov_words"], counted["words"]
         percent = 100 * oov / max(words, 1)
         log.info("%s: %d of %d words (%.2f %%) out of vocabulary", role, oov, words, percent)
+        if digits := counted["digit_words"]:
+            text = "%s: %d of %d words are figures that no lexicon has: better written as said"
+            log.warning(f"{text} (oov.json)", role, digits, words)
+    about = read_yaml(args.out_dir / "lang.yaml")
+    if (share := about["made_up_percent"]) > _MADE_UP_PERCENT:
+        text = "%.1f %% of %d words have pronunciations that no lexicon has, by %s: a lexicon "
+        log.warning(f"{text}(--lexicon) serves better", share, about["num_words"], about["g2p"])
+
+
+def _language(manifests: Path | None) -> str:
+    """That of the corpus; English where nothing says another."""
+    there = manifests is not None and (manifests / CORPUS_FILE).is_file()
+    return read_corpus_info(manifests if there else None).language or ENGLISH
 
 
 def _further(files: Iterable[Path], lists: Path | None) -> Iterator[str]:

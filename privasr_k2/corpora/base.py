@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.text.languages import ENGLISH
 from privasr_k2.text.normalize import normalize_english
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GENERAL_OPTIONS = (
-    *("allow_pipes", "drop_empty", "max_characters_per_second", "not_scored", "sampling_rate"),
+    *("allow_pipes", "drop_empty", "language", "max_characters_per_second", "not_scored"),
+    "sampling_rate",
 )
 """Options of ``bin.prepare_corpus`` that every corpus takes."""
 
@@ -136,6 +138,7 @@ class Corpus:
         license: of speech and text, for model cards; empty: not stated.
         max_characters_per_second: of normalized text, blanks included; ``check_cuts`` reports
             denser text. Fast English has about 20.
+        language: as ``de`` (ISO 639); other than English, phones need a lexicon or a G2P of theirs.
     """
 
     name: str
@@ -154,6 +157,7 @@ class Corpus:
     synthetic: bool = False
     license: str = ""
     max_characters_per_second: float = 30.0
+    language: str = ENGLISH
 
     def words(self, tokens: Sequence[str]) -> list[str]:
         """The normalized words of tokens."""

@@ -16,6 +16,7 @@ from privasr_k2.data.problems import FILE, CorpusProblems
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, open_text, read_lines, write_json, write_text
 from privasr_k2.text.entities import moved
+from privasr_k2.text.languages import ENGLISH, language_code
 
 if TYPE_CHECKING:
     from lhotse import CutSet
@@ -57,8 +58,13 @@ def _prepare(
 ) -> dict[str, Any]:
     left_out = not_scored(given.option("not_scored", ""), corpus.normalize)
     rate = int(given.number("sampling_rate", corpus.sampling_rate, least=1))
-    scored = {**corpus.scored_units, **left_out}
-    corpus = replace(corpus, scored_units=scored, sampling_rate=rate)
+    language = given.option("language", corpus.language)
+    corpus = replace(
+        corpus,
+        scored_units={**corpus.scored_units, **left_out},
+        sampling_rate=rate,
+        language=language_code(language, f"language={language}"),
+    )
     with atomic_path(given.out_dir) as folder:
         folder.mkdir()
         given = replace(given, out_dir=folder)
@@ -179,6 +185,7 @@ def describe(corpus: Corpus, cuts_by_role: Mapping[str, CutSet]) -> dict[str, An
         "name": corpus.name,
         "synthetic": corpus.synthetic or some,
         "license": corpus.license,
+        **({} if corpus.language == ENGLISH else {"language": corpus.language}),
         "sampling_rate": corpus.sampling_rate,
         "public_roles": list(corpus.public_roles),
         "scored_units": dict(corpus.scored_units),

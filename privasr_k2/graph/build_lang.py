@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
 
-from privasr_k2.constraints import Checked, Count, one_of
-from privasr_k2.errors import DataError
+from privasr_k2.constraints import Checked, Count, Matches
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, write_json, write_text
 from privasr_k2.graph.lang import (
     BACKOFF,
@@ -34,6 +34,7 @@ from privasr_k2.graph.lexicon import (
     train_bpe,
 )
 from privasr_k2.graph.tokenizer import TOKENIZER, Tokenizer
+from privasr_k2.text.languages import ENGLISH, PHONES_OF_OTHERS, is_english
 
 #: In a language folder, one of the words of train alone (and of dev): what an acoustic model is
 #: trained with. It does not change with the text of the language models, so that other text trains
@@ -54,7 +55,7 @@ class LangConfig(Checked):
         max_words: the vocabulary's size; words of training text and further text are always in it.
         min_count: rarer words of the LM text are left out.
         cmudict: ``auto``, ``none`` or a file.
-        g2p: ``espeak`` or ``none``.
+        g2p: ``none``, ``espeak``, or ``espeak:LANGUAGE``.
     """
 
     units: str
@@ -63,7 +64,7 @@ class LangConfig(Checked):
     max_words: Count
     min_count: Count
     cmudict: str
-    g2p: Annotated[str, one_of("espeak", "none")]
+    g2p: Annotated[str, Matches(r"none|espeak(:[a-z0-9-]+)?", "none, espeak or espeak:LANGUAGE")]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,6 +72,24 @@ class LangConfig(Checked):
             raise ValueError(
                 f"units must not be learned from train with train_words=false, got {self.units!r}"
             )
+
+
+def in_language(config: LangConfig, language: str, has_lexicon: bool) -> LangConfig:
+    """The settings for a language: CMUdict and English phones only where it is English.
+
+    Raises:
+        ConfigError: phones of another language without a lexicon or its G2P.
+    """
+    if is_english(language):
+        return config
+    english = replace(config, cmudict="none" if config.cmudict == "auto" else config.cmudict)
+    if config.g2p != "espeak":
+        return english
+    if config.units == "phone" and not has_lexicon:
+        place, expected = "units=phone", f"pronunciations of the corpus's language, {language}"
+        found = "no lexicon: the words would get English phones"
+        raise ConfigError(place, expected, found, PHONES_OF_OTHERS.format(language=language))
+    return replace(english, g2p="none")
 
 
 def choose_vocabulary(
@@ -99,6 +118,7 @@ def build_lang(
     further: Iterable[str] = (),
     model_tokens: Sequence[str] | None = None,
     model_pieces: Path | None = None,
+    language: str = ENGLISH,
 ) -> dict[str, Any]:
     """Write a language folder, all or nothing.
 
@@ -111,13 +131,16 @@ def build_lang(
         model_tokens: the outputs of a model trained elsewhere, the blank first, to spell words in.
         model_pieces: the SentencePiece model of that model, for ``bpe_N``; its ``tokenizer.json``,
             for ``tokenizer``.
+        language: of the corpus, as ``de``; CMUdict and the phones of English are for English alone.
 
     Returns:
         The content of ``oov.json``: words and out-of-vocabulary words of each role.
 
     Raises:
+        ConfigError: phones of another language without a lexicon or its G2P.
         DataError: a reserved word in the text, or needed words without spelling.
     """
+    config = in_language(config, language, corpus_lexicon is not None or model_tokens is not None)
     counts = {role: _count_words(lines) for role, lines in texts.items()}
     lm_words, needed = _count_words(lm_text), _count_words(further)
     of_train = counts.get("train", Counter())
@@ -156,7 +179,7 @@ def build_lang(
         report = {role: _out_of_vocabulary(found, spellings) for role, found in oov.items()}
         _write_lexicon(temporary, spellings.tokens, spellings.variants)
         _write_dev_lexicon(temporary, dev_spellings.variants, spellings.tokens)
-        _write_about(temporary, config, spellings, report, corpus_lexicon)
+        _write_about(temporary, config, spellings, report, corpus_lexicon, language)
         if known:
             every = {**dev_spellings.variants, **spellings.variants}
             of_dev = set(counts.get("dev", ())) - set(known)
@@ -216,7 +239,8 @@ def _in_tokens(spellings: Spellings, tokens: Sequence[str], must: set[str]) -> S
         found = f"no {unknown!r}, which spells {lost[0]!r}"
         way_out = "give the model's lexicon (--lexicon) or BPE model (--am-bpe)"
         raise DataError("the model's tokens.txt", expected, found, way_out)
-    return Spellings(tuple(tokens[1:]), variants, spellings.sources)
+    made_up = spellings.made_up & set(variants)
+    return Spellings(tuple(tokens[1:]), variants, spellings.sources, made_up)
 
 
 def _of(variants: Pronunciations, words: set[str]) -> Pronunciations:
@@ -245,14 +269,26 @@ def _entries(variants: Pronunciations) -> str:
 
 def _out_of_vocabulary(counts: Mapping[str, int], spellings: Spellings) -> dict[str, Any]:
     missing = {word: count for word, count in counts.items() if word not in spellings.variants}
-    frequent = sorted(missing, key=lambda word: (-missing[word], word))[:20]
+    listed = spellings.from_lexicon
+    digits = {
+        word: count
+        for word, count in counts.items()
+        if any(map(str.isdigit, word)) and (word in missing or word not in listed)
+    }
     return {
         "words": sum(counts.values()),
         "oov_words": sum(missing.values()),
         "types": len(counts),
         "oov_types": len(missing),
-        "most_frequent": {word: missing[word] for word in frequent},
+        "most_frequent": _most_frequent(missing),
+        "digit_words": sum(digits.values()),
+        "most_frequent_digits": _most_frequent(digits),
     }
+
+
+def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
+    frequent = sorted(counts, key=lambda word: (-counts[word], word))[:20]
+    return {word: counts[word] for word in frequent}
 
 
 def _write_about(
@@ -261,6 +297,7 @@ def _write_about(
     spellings: Spellings,
     report: dict[str, Any],
     corpus_lexicon: Path | None,
+    language: str,
 ) -> None:
     write_json(folder / "oov.json", report)
     names = ("max_words", "min_count", "cmudict", "g2p")
@@ -269,7 +306,9 @@ def _write_about(
         "num_tokens": 1 + len(spellings.tokens),
         "num_words": len(spellings.variants),
         "num_pronunciations": sum(map(len, spellings.variants.values())),
+        "language": language,
         "words_from": dict(spellings.sources),
+        "made_up_percent": round(100 * spellings.made_up_share, 2),
         "train_words": config.corpus_words and config.train_words,
         **{name: getattr(config, name) for name in names},
         "corpus_lexicon_sha256": file_hash(corpus_lexicon) if corpus_lexicon is not None else None,

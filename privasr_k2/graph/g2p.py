@@ -1,4 +1,4 @@
-"""Pronunciations from espeak-ng's phonemes, mapped to the 39 phones of CMUdict.
+"""Pronunciations from espeak-ng: English as the 39 phones of CMUdict, other languages in IPA.
 
 espeak-ng is a separate program under the GPL, called through its C interface.
 """
@@ -34,6 +34,9 @@ _IPA = {
     "v": "V", "w": "W", "j": "Y", "z": "Z", "ʒ": "ZH",
 }  # fmt: skip
 _UNWRITTEN = re.compile("[ˈˌːʲ\u0303_ ]+")  # stress, length, palatalization, nasality, separators
+_STRESS, _SWITCH = re.compile("[ˈˌ]"), re.compile(r"\([a-z0-9-]+\)")
+_ENGLISH = "en-us"
+_MOST_PHONES = 4  # of a letter; names of letters have more
 _LATIN = re.compile("[0-9A-Za-z\u00c0-\u024f'.\u2019-]+")
 _PHONEME = re.compile("|".join(sorted(map(re.escape, _IPA), key=len, reverse=True)))
 
@@ -55,15 +58,54 @@ def arpabet_of_ipa(ipa: str) -> tuple[str, ...]:
 
 def espeak_pronunciations(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The phones of each word, by espeak-ng; words that are not English to it are left out."""
-    say = _espeak()
+    say = _espeak(_ENGLISH)
     # Of other scripts espeak-ng reads the letters' names ("Chinese letter").
     spoken = ((word, arpabet_of_ipa(say(word))) for word in words if _LATIN.fullmatch(word))
     return {word: phones for word, phones in spoken if phones}
 
 
+def ipa_pronunciations(words: Iterable[str], voice: str) -> dict[str, tuple[str, ...]]:
+    """IPA phones of each word by a voice of espeak-ng, without stress.
+
+    Words of a script that the voice does not read are left out: it would name their letters.
+
+    Args:
+        voice: a language of espeak-ng: ``de``, ``fr``, ``es-419``, ...
+
+    Raises:
+        ConfigError: there is no such voice.
+    """
+    say, spoken = _espeak(voice), {}
+    for word in words:
+        said = say(word)
+        phones = ipa_phones(said)
+        foreign = "(" in said or " " in said or len(phones) > _MOST_PHONES * len(word)
+        if phones and (_LATIN.fullmatch(word) or not foreign):
+            spoken[word] = phones
+    return spoken
+
+
+def ipa_phones(ipa: str) -> tuple[str, ...]:
+    """The phones of espeak-ng's IPA without stress, and without marks of a change of language.
+
+    >>> ipa_phones("(en)_k_ə_m_p_j_ˈuː_t_ə_(fr)")
+    ('k', 'ə', 'm', 'p', 'j', 'uː', 't', 'ə')
+    """
+    return tuple(filter(None, re.split("[_ ]+", _STRESS.sub("", _SWITCH.sub("_", ipa)))))
+
+
+def _espeak(voice: str) -> Callable[[str], str]:
+    """A function from a word to its IPA; the library holds one voice at a time."""
+    library, say = _library()
+    if library.espeak_SetVoiceByName(voice.encode()) != 0:
+        place, way_out = f"g2p=espeak:{voice}", "write a language of espeak-ng: de, fr, es, ru, ..."
+        raise ConfigError(place, "a voice of espeak-ng", f"none named {voice!r}", way_out)
+    return say
+
+
 @lru_cache(maxsize=1)
-def _espeak() -> Callable[[str], str]:
-    """A function from a word to its IPA; the library holds one voice for the whole process."""
+def _library() -> tuple[ctypes.CDLL, Callable[[str], str]]:
+    """The library, and the function from a word to its IPA in the voice that is set."""
     try:
         import espeakng_loader
     except ImportError as error:
@@ -78,8 +120,8 @@ def _espeak() -> Callable[[str], str]:
     # No sound device is opened; a missing voice does not end the process.
     synchronous, dont_exit = 2, 0x8000
     rate = library.espeak_Initialize(synchronous, 0, str(data).encode(), dont_exit)
-    if rate < 0 or library.espeak_SetVoiceByName(b"en-us") != 0:
-        expected = "espeak-ng with its voice en-us"
+    if rate < 0:
+        expected = "espeak-ng with its voices"
         raise ConfigError("g2p=espeak", expected, "it did not start", "reinstall espeakng-loader")
     translate = library.espeak_TextToPhonemes
     translate.restype = ctypes.c_char_p
@@ -93,4 +135,4 @@ def _espeak() -> Callable[[str], str]:
             clauses.append((translate(ctypes.byref(text), utf8, ipa_separated) or b"").decode())
         return "_".join(clauses)
 
-    return say
+    return library, say

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path
-from privasr_k2.graph.g2p import ARPABET, espeak_pronunciations
+from privasr_k2.graph.g2p import ARPABET, espeak_pronunciations, ipa_pronunciations
 from privasr_k2.graph.lang import read_lexicon
 
 log = logging.getLogger(__name__)
@@ -29,11 +29,23 @@ class Spellings:
         tokens: all tokens but the blank, in their order.
         variants: the spellings of each word.
         sources: numbers of words by source.
+        made_up: words that no lexicon has, said by a G2P.
     """
 
     tokens: tuple[str, ...]
     variants: Pronunciations
     sources: Mapping[str, int]
+    made_up: frozenset[str] = frozenset()
+
+    @property
+    def made_up_share(self) -> float:
+        """Of all words, 0 to 1."""
+        return len(self.made_up) / max(len(self.variants), 1)
+
+    @property
+    def from_lexicon(self) -> Set[str]:
+        """Words that a pronunciation lexicon has; none where words are spelled as written."""
+        return frozenset() if spell_words(self.tokens) else self.variants.keys() - self.made_up
 
 
 def load_pronunciations(path: Path) -> Pronunciations:
@@ -111,7 +123,8 @@ def spell_in_phones(
     Args:
         must: words that need a pronunciation: of the training text, further text and name lists.
         may: words that are left out without a pronunciation.
-        g2p: ``espeak`` or ``none``.
+        g2p: ``espeak``, ``none``, or ``espeak:LANGUAGE``: without a lexicon all words are said in
+            IPA by that voice; the tokens are the phones of ``must``.
 
     Raises:
         DataError: words of ``must`` without pronunciation, with their number and the first ten.
@@ -122,7 +135,17 @@ def spell_in_phones(
     variants = {word: own[word] for word in wanted if word in own}
     sources = {"corpus": len(variants)}
     own_phones = {phone for entry in own.values() for phones in entry for phone in phones}
-    if own_phones <= set(ARPABET):
+    made_up: Mapping[str, tuple[str, ...]] = {}
+    voice = g2p.partition(":")[2]
+    if voice and not own:
+        made_up = ipa_pronunciations(wanted, voice)
+        tokens: Sequence[str] = sorted({p for w in must if w in made_up for p in made_up[w]})
+        if must:  # else whoever asks knows the tokens
+            known = set(tokens)
+            made_up = {word: said for word, said in made_up.items() if known.issuperset(said)}
+        variants = {word: [phones] for word, phones in made_up.items()}
+        sources["espeak"] = len(made_up)
+    elif own_phones <= set(ARPABET):
         if cmudict is not None:
             dictionary = _in_lower_case(load_pronunciations(cmudict))
             unknown = (word for word in wanted if word not in variants)
@@ -130,10 +153,10 @@ def spell_in_phones(
             variants.update({word: dictionary[word.lower()] for word in unknown})
             sources["cmudict"] = len(variants) - sources["corpus"]
         if g2p == "espeak":
-            spoken = espeak_pronunciations(word for word in wanted if word not in variants)
-            variants.update({word: [phones] for word, phones in spoken.items()})
-            sources["espeak"] = len(spoken)
-        tokens: Sequence[str] = ARPABET
+            made_up = espeak_pronunciations(word for word in wanted if word not in variants)
+            variants.update({word: [phones] for word, phones in made_up.items()})
+            sources["espeak"] = len(made_up)
+        tokens = ARPABET
     else:
         log.info("the corpus's lexicon has phones other than ARPAbet: only its own words are used")
         tokens = sorted(own_phones)
@@ -142,10 +165,12 @@ def spell_in_phones(
         listed = f"{' '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}"
         place = corpus_lexicon or "the lexicon"
         expected = "a pronunciation of every word of the training text, further text and name lists"
-        way_out = "add them to lexicon.txt, use g2p=espeak (ARPAbet only), or units=char or bpe_N"
+        way_out = "add them to lexicon.txt, use g2p=espeak (ARPAbet only; without a lexicon "
+        way_out += "g2p=espeak:LANGUAGE), or units=char or bpe_N"
         raise DataError(place, expected, f"none for {len(missing)} words: {listed}", way_out)
     sources["left out"] = len(wanted) - len(variants)
-    return Spellings(tuple(tokens), {word: variants[word] for word in sorted(variants)}, sources)
+    ordered = {word: variants[word] for word in sorted(variants)}
+    return Spellings(tuple(tokens), ordered, sources, frozenset(made_up))
 
 
 def spell_in_characters(

@@ -13,9 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
-
-from privasr_k2 import sections
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import layers, options, plan
 from privasr_k2.recipe.corpus import Corpus, corpus_names, find_corpus
@@ -124,10 +121,8 @@ def declare(
 
     def conf_value(key: str, values: Mapping[str, Any]) -> Any:
         section, _, rest = key.partition(".")
-        return _value(
-            layers.layers(root, section, recipe=name, preset=values["preset"], own=corpus.conf),
-            rest,
-        )
+        named = dict(recipe=name, preset=values["preset"], own=corpus.conf)
+        return layers.value(layers.layers(root, section, **named), rest)
 
     parsed = options.parse(
         classes,
@@ -266,14 +261,3 @@ def _conf_keys(root: Path) -> dict[str, str]:
         for address in layers.defaults(root).values()
         for key in keys_of(Path(address))
     }
-
-
-def _value(addresses: Iterable[str], key: str) -> Any:
-    """The value of a dotted key, of the last layer that has it; None without one."""
-    value = None
-    for address in addresses:
-        node: Any = yaml.load(sections.read(address), Loader=sections.LOADER)
-        for name in key.split("."):
-            node = node.get(name) if isinstance(node, dict) else None
-        value = value if node is None else node
-    return value

@@ -8,8 +8,11 @@ and ``overrides.<recipe>`` of ``conf/presets/<preset>.yaml``; the corpus's value
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from privasr_k2 import sections
 from privasr_k2.errors import ConfigError
@@ -61,6 +64,17 @@ def layers(
             _own(own, name, preset),
         ]
     return [address for address in addresses if sections.exists(address)]
+
+
+def value(addresses: Iterable[str], key: str) -> Any:
+    """The value of a dotted key, of the last layer that has it; None without one."""
+    found = None
+    for address in addresses:
+        node: Any = yaml.load(sections.read(address), Loader=sections.LOADER)
+        for name in key.split("."):
+            node = node.get(name) if isinstance(node, dict) else None
+        found = found if node is None else node
+    return found
 
 
 def unknown(root: Path, own: Path, preset: str, known: set[str]) -> list[str]:

@@ -26,6 +26,7 @@ class CorpusInfo:
         public_roles: the roles that are not private.
         entities: the tagger of the references; empty: the corpus's own annotation, or none.
         groups, train_groups: as in :class:`privasr_k2.corpora.base.Corpus`.
+        language: the same; empty where it is not stated: English.
     """
 
     name: str
@@ -36,6 +37,7 @@ class CorpusInfo:
     entities: str = ""
     groups: tuple[str, ...] = ()
     train_groups: tuple[str, ...] = ()
+    language: str = ""
 
     @property
     def all_groups(self) -> tuple[str, ...]:
@@ -86,6 +88,7 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
         unit=str(unit),
         public_roles=tuple(map(str, public_roles)),
         entities=str(content.get("entities", "")),
+        language=str(content.get("language", "")),
         **{key: tuple(map(str, names)) for key, names in groups.items()},
     )
 

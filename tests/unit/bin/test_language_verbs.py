@@ -186,3 +186,29 @@ class _Spoken:
 
     def load_features(self) -> Any:
         return self._features
+
+
+def test_what_a_g2p_made_up_and_figures_are_warned_of(
+    manifests: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("espeakng_loader")
+    write_text(manifests / "lm_text.txt.gz", "the 7 mats\n")
+    prepare(manifests, "g2p=espeak")
+    said = caplog.text
+    assert "lm_text: 1 of 3 words are figures that no lexicon has" in said
+    assert "28.6 % of 7 words have pronunciations that no lexicon has, by espeak" in said
+    caplog.clear()
+    prepare(manifests)  # with g2p=none they are left out, and counted still
+    assert "pronunciations" not in caplog.text and "1 of 3 words are figures" in caplog.text
+
+
+def test_the_language_of_the_corpus_is_that_of_its_manifests(manifests: Path) -> None:
+    pytest.importorskip("espeakng_loader")
+    write_json(manifests / "corpus.json", {"name": "x", "language": "de"})
+    (manifests / "lexicon.txt").unlink()
+    common = ["prepare_lang", "--in-manifests", manifests, "--config", section("lang")]
+    out = manifests.parent / "lang"
+    with refused("English phones"):
+        call(*common, "--out-dir", out)
+    call(*common, "--out-dir", out, "--set", "g2p=espeak:de")
+    assert "AH" not in load_lang(out).tokens

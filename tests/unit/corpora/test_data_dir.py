@@ -281,3 +281,10 @@ def test_an4(shared_data: Path, tmp_path: Path) -> None:
     assert load_features(cuts["test"][0]).shape == (79, 13)
     check_cuts(cuts, sampling_rate=CORPUS.sampling_rate)
     assert lexicon(given(shared_data / "an4")) == shared_data / "an4" / "lexicon.txt"
+
+
+def test_the_language_of_the_corpus(raw: Path) -> None:
+    assert prepare(CORPUS, given(raw, language="de"))["language"] == "de"
+    assert "language" not in prepare(CORPUS, given(raw))  # English
+    with pytest.raises(ConfigError, match="language=Deutsch"):
+        prepare(CORPUS, given(raw, language="Deutsch"))

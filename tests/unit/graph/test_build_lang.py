@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -192,3 +193,38 @@ def test_words_of_further_text_are_in_the_vocabulary_always(tmp_path: Path, unit
     if units != "char":
         with pytest.raises(DataError, match="that the training text has, found 1 others: zoë"):
             made(corpus_lexicon=None, further=["zoë tess"])
+
+
+def german(folder: Path, lexicon: Path | None = None, **changes: object) -> dict[str, Any]:
+    texts = {"train": ["der weg 7 7", "der hund"], "dev": ["der weg 2020"]}
+    given = {"texts": texts, "lm_text": (), "corpus_lexicon": lexicon, "language": "de"}
+    return build_lang(folder, conf(**{"units": "phone", **changes}), **given)  # type: ignore[arg-type]
+
+
+def test_phones_of_another_language_are_not_english(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        german(tmp_path / "lang", cmudict="auto", g2p="espeak")
+    for way_out in ("--token-type char", "--lexicon", "--lang-options g2p=espeak:de"):
+        assert way_out in str(error.value)
+    assert not (tmp_path / "lang").exists()
+    german(tmp_path / "char", units="char", cmudict="auto", g2p="espeak")
+    lexicon = tmp_path / "lexicon.txt"
+    lexicon.write_text("der d e\nweg v e k\nhund h u n t\n")
+    with pytest.raises(DataError, match="none for 1 words: 7"):
+        german(tmp_path / "lang", lexicon, cmudict="auto", g2p="espeak")
+    lexicon.write_text("der d e\nweg v e k\nhund h u n t\n7 z i b n\n")
+    report = german(tmp_path / "lang", lexicon, cmudict="auto", g2p="espeak")
+    assert (report["train"]["digit_words"], report["dev"]["digit_words"]) == (0, 1)
+    about = yaml.safe_load((tmp_path / "lang" / "lang.yaml").read_text())
+    assert [about[key] for key in ("language", "cmudict", "g2p")] == ["de", "none", "none"]
+    assert about["made_up_percent"] == 0
+
+
+def test_figures_that_no_lexicon_has_are_counted(tmp_path: Path) -> None:
+    pytest.importorskip("espeakng_loader")
+    report = german(tmp_path / "lang", g2p="espeak:de")
+    assert report["train"]["digit_words"] == 2
+    assert report["train"]["most_frequent_digits"] == {"7": 2}
+    assert report["dev"]["most_frequent_digits"] == {"2020": 1}
+    about = yaml.safe_load((tmp_path / "lang" / "lang.yaml").read_text())
+    assert about["made_up_percent"] == 100 and about["words_from"]["espeak"] == 4

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.graph.g2p import ARPABET, arpabet_of_ipa, espeak_pronunciations
+from privasr_k2.errors import ConfigError
+from privasr_k2.graph.g2p import (
+    ARPABET,
+    arpabet_of_ipa,
+    espeak_pronunciations,
+    ipa_pronunciations,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,3 +60,20 @@ def test_agrees_with_cmudict_in_most_phones(shared_data: Path) -> None:
     errors = sum(kaldialign.edit_distance(expected[w], list(said[w]))["total"] for w in said)
     # 0.10 was measured: vowels without stress and names differ.
     assert errors / sum(len(expected[w]) for w in said) < 0.15
+
+
+def test_words_of_other_languages_in_ipa() -> None:
+    pytest.importorskip("espeakng_loader")
+    said = ipa_pronunciations(["straße", "7", "中文", "中", "привет", "computer"], "de")
+    assert said["straße"] == ("ʃ", "t", "ɾ", "ɑː", "s", "ə")
+    assert set(said) == {"straße", "7", "computer"}  # the others would be names of letters
+    assert ipa_pronunciations(["привет"], "ru")["привет"][0] == "p"
+    assert ipa_pronunciations(["computer"], "fr")["computer"][-1] == "ə"  # "(en)_..._(fr)"
+    # The voice is that of each call.
+    assert espeak_pronunciations(["thing"])["thing"] == ("TH", "IH", "NG")
+
+
+def test_an_unknown_voice_is_one_error() -> None:
+    pytest.importorskip("espeakng_loader")
+    with pytest.raises(ConfigError, match="g2p=espeak:xx: expected a voice"):
+        ipa_pronunciations(["wort"], "xx")

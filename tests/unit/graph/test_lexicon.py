@@ -110,3 +110,22 @@ def test_too_many_pieces_for_the_text(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="Vocabulary size"):
         train_bpe(["a b"], 500, tmp_path / "a.model")
     assert not list(tmp_path.iterdir())
+
+
+def test_all_words_in_the_phones_of_a_voice(tmp_path: Path) -> None:
+    pytest.importorskip("espeakng_loader")
+    cmudict = write(tmp_path / "cmu.dict", "dog D AO G\n")
+    sources = {"corpus_lexicon": None, "cmudict": cmudict, "g2p": "espeak:de"}
+    made = spell_in_phones(["weg", "dog"], ["egge", "übermut"], **sources)
+    assert made.variants["weg"] == [("v", "ɛ", "k")] and "AO" not in made.tokens
+    # Words of other text have no phones that the training text lacks.
+    assert "übermut" not in made.variants and set(made.tokens) == {
+        phone for (phones,) in made.variants.values() for phone in phones
+    }
+    assert made.made_up == set(made.variants) and made.made_up_share == 1.0
+
+
+def test_a_lexicon_goes_before_a_voice(tmp_path: Path) -> None:
+    own = write(tmp_path / "own.txt", "weg v e: k\n")
+    made = spell_in_phones(["weg"], ["ei"], corpus_lexicon=own, cmudict=None, g2p="espeak:de")
+    assert made.variants == {"weg": [("v", "e:", "k")]} and made.made_up == set()
