@@ -22,6 +22,7 @@ import yaml
 from privasr_k2 import sections
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path
+from privasr_k2.recipe.corpus_files import Listing, listing
 from privasr_k2.recipe.plan import NEUTRAL, Task, without
 from privasr_k2.recipe.seal import KEY, PLAIN, Seal
 from privasr_k2.recipe.wiring import Wiring
@@ -51,6 +52,7 @@ class HashCache:
         self._known = {} if verify else known
         self._seen: set[str] = set()
         self._changed = not self.is_of_seal
+        self._listings: dict[str, Listing] = {}
 
     def digest(self, path: str) -> str | None:
         """Keyed hash of a file, or of names and contents in a folder; None where there is nothing.
@@ -72,6 +74,13 @@ class HashCache:
                 raise
             return None
         return self._folder(path, ()) if os.path.isdir(full) else self._file_digest(path, stat)
+
+    def listing(self, path: str) -> Listing:
+        """The files of a corpus, looked at once in a run."""
+        if path not in self._listings:
+            full, own = os.path.join(self.work_dir, path), os.path.realpath(self.work_dir)
+            self._listings[path] = listing(full, self._file_digest, without=own)
+        return self._listings[path]
 
     def save(self) -> None:
         """Write the cache, without the files that are gone."""
@@ -131,7 +140,7 @@ class Fingerprint:
     Attributes:
         command: verb and flags without neutral ones and ``--config``.
         configs: the configuration files, or their sections, with plain hashes of keys and values.
-        inputs: the paths that are read, with their plain hashes.
+        inputs: the paths that are read, with their plain hashes, and two entries of a corpus.
         seal: of the work folder.
     """
 
@@ -186,6 +195,8 @@ def fingerprint(
         for path, digest in zip(task.configs, files, strict=True)
     )
     inputs = hashed((*task.inputs, *wiring.hashed_raws(task)))
+    for folder in wiring.listed_raws(task):
+        inputs += cache.listing(folder).entries(short(folder))
     return Fingerprint(command, configs, inputs, cache.seal)
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from privasr_k2 import sections
 from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.fileio import write_json
 from privasr_k2.recipe import stamps
+from privasr_k2.recipe.corpus_files import METADATA
 from privasr_k2.recipe.declare import RunOptions
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache, fingerprint
 from privasr_k2.recipe.plan import Stage, Task
@@ -47,6 +49,9 @@ class Freshness:
     def check_releases(self) -> None:
         """Refuse to make a finished release again after a change of command or configuration.
 
+        Text of a corpus that was edited is such a change, too: everything up to the release would
+        be made again before its own inputs could tell.
+
         Raises:
             PrivacyError: naming the stage and the change; ``--force true`` makes it.
         """
@@ -58,6 +63,10 @@ class Freshness:
                 now = fingerprint(task, self.wiring, self.cache, self.shorten)
                 if not stamps.is_same(stamp, now, with_inputs=False):
                     self.refuse_second(stage, self.why_not(stage)[0][0])
+                if edited := self._edited_corpus(stage):
+                    before = f"--stop-stage {max(stage.number - 1, 0)}"
+                    kept = f"; {before} runs what is before it: it stands if its inputs stay equal"
+                    self.refuse_second(stage, f"that {edited} changed", kept)
 
     def places(self, stage: Stage, task: Task) -> stamps.Places:
         """The files that belong to a task."""
@@ -70,10 +79,31 @@ class Freshness:
 
     def missing(self, task: Task) -> list[str]:
         """The missing inputs of a task."""
-        files = [path for path in (*task.inputs, *task.raws) if self.cache.digest(path) is None]
+        files = [path for path in task.inputs if self.cache.digest(path) is None]
+        files += [path for path in task.raws if not (self.work_dir / path).exists()]
         return files + [p for p in task.configs if not sections.exists(self.work_dir / p)]
 
-    def refuse_second(self, stage: Stage, reason: str) -> None:
+    def _edited_corpus(self, stage: Stage) -> str:
+        """The corpus behind a stage whose text or lists have changed since it was read, or ''."""
+        for earlier in ancestors(self.wiring, [stage]):
+            for task in earlier.tasks:
+                if not self.wiring.listed_raws(task) or self.missing(task):
+                    continue
+                stamp = stamps.read_stamp(self.places(earlier, task).stamp, self.cache.seal)
+                before = dict(stamp["inputs"]) if stamp is not None else {}
+                now = fingerprint(task, self.wiring, self.cache, self.shorten)
+                for path, digest in now.record["inputs"]:
+                    if path.endswith(METADATA) and before.get(path, digest) != digest:
+                        return str(path)
+        return ""
+
+    def _record_listings(self, where: stamps.Places, now: Fingerprint) -> None:
+        """Add the listing of a corpus to a stamp of an earlier version, which is up to date."""
+        stamp = stamps.read_stamp(where.stamp, self.cache.seal)
+        if stamp is not None and len(stamp["inputs"]) < len(now.inputs):
+            write_json(where.stamp, {**stamp, **now.record})
+
+    def refuse_second(self, stage: Stage, reason: str, more: str = "") -> None:
         """Refuse a second release of a stage.
 
         Raises:
@@ -81,7 +111,7 @@ class Freshness:
         """
         expected = "the options and inputs that its finished release was made with"
         again = f"--force true --stage {stage.number} --stop-stage {stage.number}"
-        way_out = f"undo the change, or spend a second time: {again}; --work-dir keeps both"
+        way_out = f"undo the change, or spend a second time: {again}; --work-dir keeps both{more}"
         raise PrivacyError(stage.label, expected, reason, way_out)
 
     def stale(self, stage: Stage) -> list[tuple[Task, Fingerprint, tuple[str, ...]]]:
@@ -96,6 +126,7 @@ class Freshness:
             if self.options.force or not state.fresh:
                 reasons.append((task, now, state.reasons or (FORCED,)))
             else:
+                self._record_listings(where, now)
                 stamps.tidy(where)
         return reasons
 

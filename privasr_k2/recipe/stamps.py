@@ -21,6 +21,7 @@ from typing import Any
 from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import remove_tree, write_json
+from privasr_k2.recipe.corpus_files import recorded
 from privasr_k2.recipe.fingerprint import REPOSITORY, Fingerprint, HashCache
 from privasr_k2.recipe.plan import Stage, Task, values_of
 from privasr_k2.recipe.renames import canonical
@@ -185,7 +186,7 @@ def is_same(record: Mapping[str, Any], now: Fingerprint, *, with_inputs: bool = 
     return (
         canonical(record["command"]) == canonical(now.command)
         and [digest for _, digest in record["configs"]] == [d for _, d in of_now["configs"]]
-        and (not with_inputs or sorted(record["inputs"]) == sorted(of_now["inputs"]))
+        and (not with_inputs or sorted(record["inputs"]) == sorted(_inputs(record, now)))
     )
 
 
@@ -381,12 +382,16 @@ def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
             for path in {**before, **after}
             if before.get(path) != after.get(path)
         ] or ["the order of its --config files changed"]
-    before, after = dict(stamp.get("inputs", [])), dict(now.record["inputs"])
+    before, after = dict(stamp.get("inputs", [])), dict(_inputs(stamp, now))
     both = [path for path in after if path in before]
     differences += [f"{path} changed" for path in both if before[path] != after[path]]
     differences += [f"{path} is now read" for path in after if path not in before]
     differences += [f"{path} is no longer read" for path in before if path not in after]
     return [reason.replace(REPOSITORY, "") for reason in differences]
+
+
+def _inputs(record: Mapping[str, Any], now: Fingerprint) -> list[Any]:
+    return recorded(record.get("inputs", []), now.record["inputs"])
 
 
 def _now() -> str:

@@ -59,6 +59,11 @@ class Wiring:
         raws, folder = task.raws, self._work_dir
         return [path for path in raws if self.writers_of(path) or not (folder / path).is_dir()]
 
+    def listed_raws(self, task: Task) -> list[str]:
+        """The others: folders of a user, whose files are listed."""
+        hashed, folder = set(self.hashed_raws(task)), self._work_dir
+        return [path for path in task.raws if path not in hashed and (folder / path).is_dir()]
+
     def _add_writer(self, stage: Stage, path: str) -> None:
         if os.path.isabs(path) or path == ".":
             way_out = "write below data/ or exp/"

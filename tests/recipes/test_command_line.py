@@ -365,6 +365,47 @@ def test_a_finished_release_is_not_made_again_by_a_change(root: Path) -> None:
     assert len(Ledger(work / "privacy/ledger.json").entries()) == 2
 
 
+TAKES = PRIVATE.replace(
+    "def stages(r, o):\n",
+    "def stages(r, o):\n"
+    '    r.stage(0, "numbers", str(r.root / "take"), raw_corpus=r.root / "raw",\n'
+    '            out_data="data/numbers")\n',
+).replace('r.root / "numbers", spends', '"data/numbers", spends')
+
+
+def test_an_edited_corpus_is_refused_before_anything_behind_a_release_runs(root: Path) -> None:
+    add_private_recipe(root)
+    (root / "local/recipes/private.py").write_text(TAKES)
+    write_program(root / "take", 'cp "$2/numbers" "$4"\n')
+    (root / "raw").mkdir()
+    (root / "raw/numbers").write_text("1\n0\n1\n")
+    (root / "raw/a.wav").write_text("sound")
+    run(root, "little", "private")
+    work = root / "egs/little"
+    released = (work / "exp/sums/0.json").read_bytes()
+    # Audio that was touched: stage 0 runs, and the release stands.
+    os.utime(root / "raw/a.wav", ns=(0, 0))
+    text = run(root, "little", "private")
+    assert "sizes and times of audio) changed" in text and text.count("up to date") == 1
+    (root / "raw/numbers").write_text("1\n1\n1\n")
+    text = run(root, "little", "private", code=2)
+    assert "stage 1 (sums)" in text and "raw (text and lists) changed" in text
+    assert "--stop-stage 0" in text and "--force true" in text and "--work-dir" in text
+    assert (work / "data/numbers").read_text() == "1\n0\n1\n"  # nothing ran
+    # The way out that spends nothing tells whether the release's own inputs changed.
+    run(root, "little", "private", "--stop-stage", "0")
+    assert "data/numbers changed" in run(root, "little", "private", code=2)
+    (root / "raw/numbers").write_text("1\n0\n1\n")
+    run(root, "little", "private", "--stop-stage", "0")
+    assert run(root, "little", "private").count("up to date") == 2
+    (root / "raw/readme.txt").write_text("nobody reads it\n")
+    assert "that" in run(root, "little", "private", code=2)
+    run(root, "little", "private", "--stop-stage", "0")
+    assert run(root, "little", "private").count("up to date") == 2
+    assert (work / "exp/sums/0.json").read_bytes() == released
+    assert len(Ledger(work / "privacy/ledger.json").entries()) == 1
+
+
 def test_a_dry_run_prints_commands_that_run_alone(root: Path) -> None:
     text = run(root, "little", "ctc", "--dry-run", "true")
     lines = [line for line in text.splitlines() if line.startswith("    command ")]

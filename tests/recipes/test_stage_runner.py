@@ -255,16 +255,39 @@ def test_the_stamp_tells_how_it_was_made(chained: Tree) -> None:
     assert chained.ran() == ["exp/m/am"]
 
 
-def test_raw_folders_are_unchanging_and_raw_files_are_not(tree: Tree) -> None:
-    tree.write("corpus/a.txt", "a")
+def test_a_change_of_a_corpus_is_seen(tree: Tree) -> None:
+    tree.write("corpus/text", "a")
+    tree.write("corpus/a.wav", "a")
     tree.write("words.txt", "a")
     tree.stage(0, "data", "--raw-corpus corpus --raw-words words.txt --out-data data/d")
     tree.run()
-    tree.write("corpus/a.txt", "b")
-    tree.ran()
-    assert "up to date" in tree.run()
+    assert "up to date" in tree.run("--verify", "true")
     tree.write("words.txt", "b")
     assert "words.txt changed" in tree.run()
+    tree.write("corpus/text", "b")
+    assert "corpus (text and lists) changed" in tree.run("--verify", "true")
+    tree.write("corpus/a.wav", "louder")
+    assert "corpus (sizes and times of audio) changed" in tree.run()
+    tree.write("corpus/text", "c")
+    assert "runs: corpus (text and lists) changed" in tree.run("--dry-run", "true")
+    tree.stage(1, "next", "--in-data data/d --out-data data/e")
+    assert "that they are not: corpus (text and lists)" in tree.run("--stage", "1", code=2)
+
+
+def test_a_stamp_of_an_earlier_version_takes_the_corpus_as_it_is(tree: Tree) -> None:
+    tree.write("corpus/text", "a")
+    tree.stage(0, "data", "--raw-corpus corpus --out-data data/d")
+    tree.run()
+    stamp = json.loads(tree.read("data/.stages/d.json"))
+    inputs = stamp.pop("inputs")
+    assert [path for path, _ in inputs] == [
+        "corpus (text and lists)", "corpus (sizes and times of audio)"
+    ]  # fmt: skip
+    tree.write("data/.stages/d.json", json.dumps({**stamp, "inputs": [], "fingerprint": "0"}))
+    assert "up to date" in tree.run()
+    assert json.loads(tree.read("data/.stages/d.json"))["inputs"] == inputs
+    tree.write("corpus/text", "b")
+    assert "corpus (text and lists) changed" in tree.run()
 
 
 def test_a_stage_range_that_holds_nothing(chained: Tree) -> None:
