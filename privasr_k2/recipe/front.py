@@ -20,6 +20,7 @@ from privasr_k2.recipe.declare import DataOptions, Launchers, Recipe, RunOptions
 from privasr_k2.recipe.settings import keys_of
 from privasr_k2.recipe.systems import System
 
+_REPORT = "report"  # of the results that are there
 #: Old names of options, with what stands in their place.
 RENAMED = {
     "units": "--token-type",
@@ -54,6 +55,8 @@ class Declaration:
         systems, systems_file: the file holds them, relative to ``work_dir``; maybe none.
         report: the file that is shown at the end, relative to ``work_dir``.
         unused_layers: YAML files and sections of the corpus that no stage could read.
+        preset: what is computed depends on it; empty: nothing is computed but reports.
+        preset_given: whether the command line names it.
     """
 
     run: RunOptions
@@ -64,6 +67,8 @@ class Declaration:
     work_dir: Path
     corpus: Corpus
     unused_layers: tuple[str, ...]
+    preset: str = ""
+    preset_given: bool = False
 
 
 def recipe_names(root: Path) -> list[str]:
@@ -164,6 +169,8 @@ def declare(
         unused_layers=tuple(
             layers.unknown(root, corpus.conf, recipe.data.preset, {corpus.conf_name})
         ),
+        preset="" if name == _REPORT else recipe.data.preset,
+        preset_given="preset" in parsed.given,
     )
 
 

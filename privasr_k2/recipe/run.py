@@ -24,6 +24,7 @@ from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
 from privasr_k2.recipe.front import Declaration, declare, load_file, overview, words_for
 from privasr_k2.recipe.launch import split_launcher
 from privasr_k2.recipe.plan import Stage
+from privasr_k2.recipe.presets import check_preset, write_preset
 from privasr_k2.recipe.runner import Runner
 from privasr_k2.recipe.seal import KEY, Seal, make_seal
 from privasr_k2.recipe.settings import check_keys, without_effect
@@ -94,6 +95,8 @@ def run_one(declared: Declaration, root: Path) -> None:
             stages, wiring, cache, options=chosen, work_dir=work_dir, shorten=shorten
         )
 
+    if declared.preset:
+        check_preset(work_dir, declared.preset, given=declared.preset_given)
     if chosen.dry_run:
         make(Seal.of(work_dir))[1].show()
         return
@@ -109,6 +112,8 @@ def run_one(declared: Declaration, root: Path) -> None:
         cache, runner = make(seal)  # under the lock: another run may just have written the cache
         if not cache.is_of_seal:  # of an earlier version, or new
             seal_records(work_dir, seal)
+        if declared.preset:
+            write_preset(work_dir, declared.preset)
         try:
             runner.check()
             runner.run(held)

@@ -365,6 +365,17 @@ def test_a_finished_release_is_not_made_again_by_a_change(root: Path) -> None:
     assert len(Ledger(work / "privacy/ledger.json").entries()) == 2
 
 
+def test_a_folder_has_one_preset(root: Path) -> None:
+    run(root, "little", "ctc", "--preset", "tiny")
+    text = run(root, "little", "ctc", code=2)
+    assert "--preset tiny" in text and "--preset small, the default" in text
+    assert run(root, "little", "ctc", "--preset", "tiny").count("up to date") == 2
+    assert "--preset tiny" in run(root, "little", "ctc", "--dry-run", "true", code=2)
+    run(root, "little", "ctc", "--work-dir", "other", cwd=root)
+    (root / "egs/little/.stages/preset").unlink()  # as an earlier version left it
+    assert "--preset tiny" in run(root, "little", "ctc", code=2)
+
+
 TAKES = PRIVATE.replace(
     "def stages(r, o):\n",
     "def stages(r, o):\n"
