@@ -11,6 +11,8 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, a graph, or N
         --out-trn test.trn --out-ref-trn test.ref.trn
     privasr export --in-lattices exp/ctc/lattices_test --out-kaldi-lattices lat.1.gz \
         --out-words words.txt
+    privasr export --in-class-lm data/lm/m2 --raw-words data/lang/words.txt \
+        --out-kaldi-g data/lang/G.fst --out-kaldi-grammar data/lang_grammar
 
 A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths
 (N,)). A difference is what was trained of a model that holds layers of a public encoder, without
@@ -23,6 +25,10 @@ moved. With --in-lang, --in-lm and the layers of graph and hotwords, too, it say
 transcribe --hotwords makes another graph. CTM needs lists with word times. With --in-scores, the
 output of lm_scores, Kaldi's archives also have the costs of these LMs: lm_cost.NAME.
 
+A class LM becomes G.fst with its names in it, for mkgraph.sh, or a folder for make-grammar-fst:
+G.fst with #nonterm:CLASS, and CLASS/G.fst with the names of each class. An n-gram model (--in-arpa)
+becomes G.fst as by arpa2fst. Words are those of --raw-words, Kaldi's words.txt.
+
 Lattices become compact lattices in Kaldi's binary archive: costs unscaled, no transition ids.
 """
 
@@ -33,7 +39,7 @@ from collections.abc import Sequence
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.fileio import write_text
+from privasr_k2.fileio import atomic_path, write_text
 
 #: What is written, with what it needs.
 _NEEDS = {
@@ -50,6 +56,8 @@ _NEEDS = {
     "out_ref_trn": ("in_nbest",),
     "out_kaldi_lattices": ("in_lattices",),
     "out_words": ("in_lattices",),
+    "out_kaldi_g": ("in_class_lm", "raw_words"),
+    "out_kaldi_grammar": ("in_class_lm", "raw_words"),
 }
 #: What may be given for a recognizer besides, both or none.
 _FOR_HOTWORDS = ("in_lang", "in_lm")
@@ -103,11 +111,22 @@ def main() -> None:
         out_kaldi_lattices="[FILE] Kaldi's lat.1.gz",
         out_words="[FILE] their words.txt",
     )
+    graphs = parser.add_argument_group("G.fst for Kaldi")
+    cli.add_flags(
+        graphs,
+        in_class_lm="[DIR] a class LM's folder",
+        in_arpa="[FILE] an n-gram model",
+        raw_words="[FILE] Kaldi's words.txt",
+        out_kaldi_g="[FILE] G.fst",
+        out_kaldi_grammar="[DIR] its parts",
+    )
     args = cli.parse(parser)
     written = [name for name in _NEEDS if getattr(args, name) is not None]
     needed = {name for out in written for name in _NEEDS[out]}
     inputs = {name for names in _NEEDS.values() for name in names}
-    given = {name for name in (*inputs, *_FOR_HOTWORDS) if getattr(args, name)}
+    given = {name for name in (*inputs, "in_arpa", *_FOR_HOTWORDS) if getattr(args, name)}
+    if args.in_arpa and written == ["out_kaldi_g"]:
+        needed = {"in_arpa", "raw_words"}
     if args.out_recognizer and given.issuperset(_FOR_HOTWORDS):
         needed.update(_FOR_HOTWORDS)
     if not written or given != needed:
@@ -126,6 +145,8 @@ def main() -> None:
         _lists(args)
     if args.in_lattices:
         _lattices(args)
+    if args.raw_words:
+        _kaldi_g(args)
 
 
 def _flags(names: Sequence[str]) -> str:
@@ -218,6 +239,28 @@ def _lattices(args: argparse.Namespace) -> None:
         write_kaldi_lattices(args.out_kaldi_lattices, found.lattices)
     if args.out_words:
         write_text(args.out_words, symbols_text(found.words))
+
+
+def _kaldi_g(args: argparse.Namespace) -> None:
+    from privasr_k2.graph import kaldi_grammar as kaldi
+    from privasr_k2.graph.kaldi_files import read_table
+    from privasr_k2.lm.arpa import read_arpa
+    from privasr_k2.lm.class_files import load_class_lm
+
+    words = kaldi.KaldiWords(args.raw_words, read_table(args.raw_words))
+    if args.in_arpa:
+        G = kaldi.plain_g(read_arpa(args.in_arpa), words, place=args.in_arpa)
+        kaldi.write_g(args.out_kaldi_g, G)
+        return
+    lm = load_class_lm(args.in_class_lm)
+    if args.out_kaldi_g:
+        kaldi.write_g(args.out_kaldi_g, kaldi.whole_g(lm, words, place=args.in_class_lm))
+    if args.out_kaldi_grammar:
+        parts = kaldi.parts_of_g(lm, words, place=args.in_class_lm)
+        with atomic_path(args.out_kaldi_grammar) as folder:
+            for kind, G in parts.items():
+                (folder / kind).mkdir(parents=True, exist_ok=True)
+                kaldi.write_g(folder / kind / "G.fst", G)
 
 
 if __name__ == "__main__":
