@@ -3,8 +3,8 @@ r"""Compile decoding graphs from a language folder and an LM: HLG for k2, TLG fo
     privasr verb compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz \
         --out-dir data/graph_phone --config conf/common.yaml#graph
 
-The LM is an ARPA file, or the folder of a class LM. Names are then marked in what is recognized,
-and replace_names puts other names into the graph.
+The LM is an ARPA file, icefall's G_3_gram.fst.txt, or the folder of a class LM. With a class LM
+names are marked in what is recognized, and replace_names puts other names into the graph.
 
 With --in-hotwords, a word or a phrase a line, maybe with a tab and its bonus, the graph of an ARPA
 model has all words of the list and prefers them. Section hotwords has the bonus of other lines:
@@ -21,7 +21,8 @@ import logging
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 from privasr_k2.graph.class_pieces import compile_class_graph
-from privasr_k2.graph.hlg import compile_graph, save_graph
+from privasr_k2.graph.grammar_file import SUFFIX, read_grammar
+from privasr_k2.graph.hlg import Laps, compile_grammar, compile_graph, save_graph
 from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
 from privasr_k2.graph.lang import file_hash, load_lang
 from privasr_k2.graph.nonterminals import ClassGraphConfig
@@ -37,7 +38,7 @@ def main() -> None:
     args = cli.arguments(
         __doc__,
         in_lang="PATH the language folder",
-        in_lm="PATH the n-gram model, ARPA, or a class LM",
+        in_lm="PATH the n-gram model, ARPA or *.fst.txt, or a class LM",
         in_hotwords="[FILE] words and phrases that are likely to be said",
         out_dir="PATH the graph folder",
     )
@@ -51,6 +52,12 @@ def main() -> None:
     if args.in_lm.is_dir():
         class_lm = load_class_lm(args.in_lm)
         graphs, info = compile_class_graph(lang, class_lm, config, place=args.in_lm)
+    elif args.in_lm.name.endswith(SUFFIX):
+        if hotwords is not None:
+            expected, found = "an ARPA model for --in-hotwords", args.in_lm.name
+            raise ConfigError("--in-lm", expected, found, "give the ARPA file that G was made of")
+        G = read_grammar(args.in_lm, len(lang.words))
+        graphs, info = compile_grammar(lang, G, None, config, Laps(), place=args.in_lm)
     elif hotwords is None:
         graphs, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
     else:

@@ -1,4 +1,4 @@
-r"""Export an acoustic model, a recognizer for privasr transcribe, a graph, or N-best lists.
+r"""Export an acoustic model, a recognizer for privasr transcribe, a graph, lattices or lists.
 
     privasr export --in-model exp/ctc/am --out-torchscript model.pt --out-onnx model.onnx \
         --out-tokens tokens.txt
@@ -7,6 +7,7 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, a graph, or N
     privasr export --in-difference trained.safetensors --in-public-encoder models/base \
         --out-model exp/theirs/am
     privasr export --in-graph data/graph_bpe_500 --out-hlg /their/data/lang_private
+    privasr export --in-lattices exp/ctc/lattices_test --out-k2 /their/lattices_test
     privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \
         --out-trn test.trn --out-ref-trn test.ref.trn
     privasr export --in-lattices exp/ctc/lattices_test --out-kaldi-lattices lat.1.gz \
@@ -18,7 +19,8 @@ A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, 
 (N,)). A difference is what was trained of a model that holds layers of a public encoder, without
 the public weights. With the same encoder it becomes the model again.
 
---out-hlg is a folder of HLG.pt, tokens.txt and words.txt, for icefall's decoding and rescoring.
+--out-hlg is a folder of HLG.pt, tokens.txt and words.txt, for icefall's decoding and rescoring;
+--out-k2 one of lattices.pt, a vector of word lattices for k2.Fsa.from_dict.
 
 recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can be
 moved. With --in-lang, --in-lm and the layers of graph and hotwords, too, it says how privasr
@@ -50,6 +52,7 @@ _NEEDS = {
     "out_model": ("in_difference", "in_public_encoder"),
     "out_recognizer": ("in_model", "in_graph", "in_feats", "in_weights"),
     "out_hlg": ("in_graph",),
+    "out_k2": ("in_lattices",),
     "out_kaldi": ("in_nbest",),
     "out_ctm": ("in_nbest",),
     "out_trn": ("in_nbest",),
@@ -94,6 +97,12 @@ def main() -> None:
     )
     graph = parser.add_argument_group("a graph for icefall, of --in-graph")
     cli.add_flags(graph, out_hlg="[DIR] HLG.pt, tokens.txt and words.txt")
+    lattices = parser.add_argument_group("word lattices for icefall's rescoring")
+    cli.add_flags(
+        lattices,
+        in_lattices="[DIR] lattices_<role>, with *.safetensors",
+        out_k2="[DIR] lattices.pt, utterances.txt and words.txt",
+    )
     lists = parser.add_argument_group("N-best lists")
     cli.add_flags(
         lists,
@@ -141,6 +150,8 @@ def main() -> None:
         _recognizer(args)
     if args.out_hlg:
         _graph(args)
+    if args.out_k2:
+        _lattices(args)
     if args.in_nbest:
         _lists(args)
     if args.in_lattices:
@@ -210,6 +221,13 @@ def _graph(args: argparse.Namespace) -> None:
     from privasr_k2.graph.icefall_graph import export_hlg
 
     export_hlg(load_graph(args.in_graph), args.out_hlg)
+
+
+def _lattices(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.k2_lattices import export_k2
+    from privasr_k2.decoding.lattice_files import read_lattices
+
+    export_k2(read_lattices(args.in_lattices), args.out_k2)
 
 
 def _lists(args: argparse.Namespace) -> None:

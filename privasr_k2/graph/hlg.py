@@ -222,14 +222,14 @@ def compile_graph(
 def compile_grammar(
     lang: Lang,
     G: Grammar,
-    model: Arpa,
+    model: Arpa | None,
     config: GraphConfig,
     laps: Laps,
     *,
     place: Path,
     symbols: range = range(0),
 ) -> tuple[Compiled, dict[str, Any]]:
-    """As :func:`compile_graph`, of a grammar that was made of ``model``.
+    """As :func:`compile_graph`, of a grammar that was made of ``model``, if that is known.
 
     Args:
         symbols: labels of G behind those of the words; they become epsilons.
@@ -245,16 +245,19 @@ def compile_grammar(
     return graphs, {**about(lang, G, model, config), **more}
 
 
-def about(lang: Lang, G: Grammar, model: Arpa, config: GraphConfig) -> dict[str, Any]:
+def about(lang: Lang, G: Grammar, model: Arpa | None, config: GraphConfig) -> dict[str, Any]:
     """What ``graph.yaml`` tells of topology, lexicon and language model."""
-    return {
+    info = {
         "ctc_topology": config.ctc_topology,
         "num_tokens": lang.num_tokens,
         "num_words": G.num_words,
         "words_without_ngram": len(lang.word_ids) - G.num_words,
-        "lm_order": model.order,
-        "num_ngrams": list(model.counts),
     }
+    return (
+        info
+        if model is None
+        else {**info, "lm_order": model.order, "num_ngrams": list(model.counts)}
+    )
 
 
 def finished(
