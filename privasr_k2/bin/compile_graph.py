@@ -12,19 +12,27 @@ model has all words of the list and prefers them. Section hotwords has the bonus
     privasr verb compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz \
         --in-hotwords contacts.txt --out-dir data/graph_phone_contacts \
         --config conf/common.yaml#graph conf/common.yaml#hotwords
+
+With --raw-kaldi-lang, a language folder of Kaldi, the graph is L_disambig.fst o G.fst of it, or
+with --in-lm of that ARPA model. It is for a CTC model of the folder's phones: tokens.txt has the
+blank and then the phones without disambiguation symbols.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 from privasr_k2.graph.class_pieces import compile_class_graph
 from privasr_k2.graph.grammar_file import SUFFIX, read_grammar
-from privasr_k2.graph.hlg import Laps, compile_grammar, compile_graph, save_graph
+from privasr_k2.graph.hlg import Compiled, Laps, compile_grammar, compile_graph, save_graph
 from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
-from privasr_k2.graph.lang import file_hash, load_lang
+from privasr_k2.graph.lang import Lang, file_hash, load_lang
 from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.lm.arpa import read_arpa
 from privasr_k2.lm.class_files import load_class_lm
@@ -37,11 +45,38 @@ def main() -> None:
     """Parse, compile, write."""
     args = cli.arguments(
         __doc__,
-        in_lang="PATH the language folder",
-        in_lm="PATH the n-gram model, ARPA or *.fst.txt, or a class LM",
+        in_lang="[PATH] the language folder",
+        raw_kaldi_lang="[DIR] a language folder of Kaldi in its place",
+        in_lm="[PATH] the n-gram model, ARPA or *.fst.txt, or a class LM",
         in_hotwords="[FILE] words and phrases that are likely to be said",
         out_dir="PATH the graph folder",
     )
+    if args.raw_kaldi_lang is None and not (args.in_lang and args.in_lm):
+        wanted = "--in-lang and --in-lm, or --raw-kaldi-lang"
+        raise ConfigError("the command line", wanted, "something else", "see --help")
+    if args.raw_kaldi_lang is not None:
+        _of_kaldi(args)
+    else:
+        _of_lang(args)
+
+
+def _of_kaldi(args: argparse.Namespace) -> None:
+    from privasr_k2.graph.kaldi_lang import compile_kaldi_graph, read_kaldi_lang
+
+    if args.in_lang or args.in_hotwords or (args.in_lm and args.in_lm.is_dir()):
+        expected = "an ARPA model beside it, or nothing"
+        way_out = "a class LM: export --out-kaldi-g writes its G.fst"
+        raise ConfigError("--raw-kaldi-lang", expected, "something else", way_out)
+    folder, place = args.raw_kaldi_lang, args.in_lm or args.raw_kaldi_lang
+    config, kaldi = cli.load(ClassGraphConfig, args), read_kaldi_lang(folder)
+    model = None if args.in_lm is None else read_arpa(args.in_lm)
+    graphs, info = compile_kaldi_graph(kaldi, model, config, place=place)
+    sources = [folder / name for name in ("words.txt", "phones.txt", "L_disambig.fst")]
+    sources.append(args.in_lm or folder / "G.fst")
+    _save(graphs, kaldi.lang, info, sources, args.out_dir)
+
+
+def _of_lang(args: argparse.Namespace) -> None:
     hotwords = None if args.in_hotwords is None else read_hotwords(args.in_hotwords)
     if hotwords is not None and args.in_lm.is_dir():
         expected, way_out = "an ARPA model", "put the names into its classes: replace_names"
@@ -64,8 +99,14 @@ def main() -> None:
         model, place = read_arpa(args.in_lm), {"model_path": args.in_lm}
         lang, graphs, info = compile_hotword_graph(lang, model, config, hotwords, **place)
     sources = (lang.folder / "lexicon.txt", lang.folder / "tokens.txt", *parts)
+    _save(graphs, lang, info, sources, args.out_dir)
+
+
+def _save(
+    graphs: Compiled, lang: Lang, info: dict[str, Any], sources: Iterable[Path], folder: Path
+) -> None:
     hashes = {path.name: file_hash(path) for path in sources}
-    save_graph(graphs, lang, {**info, "sha256": hashes}, args.out_dir)
+    save_graph(graphs, lang, {**info, "sha256": hashes}, folder)
     for name in ("HLG", "TLG"):
         log.info("%s: %d states, %d arcs", name, info["num_states"][name], info["num_arcs"][name])
 

@@ -82,6 +82,8 @@ def test_there_are_at_most_58_verbs() -> None:
         ("import_external --raw-lattices l --out-nbest x", "--raw-words"),
         ("import_external --raw-trn t --raw-words w --out-nbest x", "--raw-words"),
         ("import_external --raw-scores s --in-graph g --raw-words w --out-nbest x", "--in-graph"),
+        ("export --in-class-lm l --out-kaldi-g G.fst", "--in-class-lm --raw-words for"),
+        ("compile_graph --in-lm m --out-dir o", "or --raw-kaldi-lang"),
         ("export --out-words w", "--in-lattices for --out-words"),
         ("import_external --out-nbest x", "one of the arguments"),
         ("import_external --out-nbest x --raw-trn a --raw-ctm b", "not allowed with"),
