@@ -15,6 +15,7 @@ from pathlib import Path
 
 from privasr_k2.errors import DataError
 from privasr_k2.recipe import launch, stamps
+from privasr_k2.recipe.averaging import averages_anew, take_over
 from privasr_k2.recipe.declare import RunOptions
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache
 from privasr_k2.recipe.freshness import FORCED, Freshness
@@ -185,7 +186,10 @@ class Runner:
         launcher = stage.launcher[0]
         for (task, now, _), attempt in zip(stale, attempts, strict=True):
             places = where[task.job]
+            stamp = None if force or attempt else stamps.read_stamp(places.stamp, seal)
             stamps.begin(places, now, launcher=launcher, forced=force)
+            if averages_anew(stamp, now):
+                take_over(places)
             continued = not force and attempt.get("fingerprint") == now.digest
             job = task.job if task.job is not None else 1
             argv = launch.argv_of(self._sharing(task.argv), stage.launcher)

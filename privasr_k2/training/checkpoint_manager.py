@@ -21,6 +21,8 @@ from privasr_k2.training.weights import fill, load_tensors, read_header, save_te
 log = logging.getLogger(__name__)
 
 LATEST = "latest.safetensors"
+KEPT = 10
+"""So many epochs are kept at least: another average of so many needs no training."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +58,17 @@ class CheckpointManager:
     Args:
         folder: ``checkpoints/``.
         fingerprint: of all that the weights depend on; what another wrote is removed.
-        keep: epochs kept.
-        best: keep those of least dev loss; else the last.
+        average: epochs that are averaged; :data:`KEPT` or more are kept.
+        best: those of least dev loss; else the last.
         writes: whether this process does.
     """
 
     def __init__(
-        self, folder: Path, fingerprint: str, *, keep: int, best: bool, writes: bool
+        self, folder: Path, fingerprint: str, *, average: int, best: bool, writes: bool
     ) -> None:
         self._folder, self._fingerprint = folder, fingerprint
-        self._keep, self._best, self._writes = keep, best, writes
+        self._average, self._best, self._writes = average, best, writes
+        self._keep = max(average, KEPT)
 
     def resume(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
@@ -86,14 +89,16 @@ class CheckpointManager:
         restore_training(latest, model, optimizer)
         scaler.load_state_dict(header["scaler"])
         state = TrainerState(**header["place"])
+        if state.epoch > header["keep"]:  # others are gone already
+            self._keep = header["keep"]
         place = (state.epoch + 1, state.batch, state.step)
         log.info("continuing in epoch %d after %d batches, step %d", *place)
         return state
 
     def _has_enough(self, header: Mapping[str, Any]) -> bool:
-        """Whether the epochs that the header's rule kept include all that this rule keeps."""
+        """Whether the epochs that the header's rule kept include all that are averaged."""
         nothing_removed = header["place"]["epoch"] <= header["keep"]
-        return nothing_removed or (header["best"] == self._best and header["keep"] >= self._keep)
+        return nothing_removed or (header["best"] == self._best and header["keep"] >= self._average)
 
     def save_training(
         self, state: TrainerState, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
@@ -117,25 +122,29 @@ class CheckpointManager:
         optimizer: torch.optim.Optimizer,
         scaler: Any,
     ) -> None:
-        """Write the weights of an epoch, then ``latest``; remove epochs that are not averaged."""
+        """Write the weights of an epoch, then ``latest``; remove epochs that are not kept."""
         if self._writes:
             header = {"epoch": state.epoch, "dev_loss": dev_loss}
             path = self._folder / f"epoch-{state.epoch}.safetensors"
             save_tensors(path, model.state_dict(), header)
             self.save_training(state, model, optimizer, scaler)
-            chosen = set(self.chosen())
+            kept = set(self._first(self._keep))
             for path in self._folder.glob("epoch-*.safetensors"):
-                if path not in chosen:
+                if path not in kept:
                     path.unlink()
 
     def chosen(self) -> list[Path]:
         """The epochs to average, oldest first."""
+        return self._first(self._average)
+
+    def _first(self, number: int) -> list[Path]:
+        """So many epochs, the last or the best, oldest first."""
         known = [(read_header(path), path) for path in self._folder.glob("epoch-*.safetensors")]
 
         def rank(epoch: tuple[Any, Path]) -> tuple[float, int]:
             return epoch[0]["dev_loss"] if self._best else 0.0, -epoch[0]["epoch"]
 
-        kept = sorted(known, key=rank)[: self._keep]
+        kept = sorted(known, key=rank)[:number]
         return [path for _, path in sorted(kept, key=lambda epoch: epoch[0]["epoch"])]
 
 

@@ -61,7 +61,8 @@ def train(
     scaler = grad_scaler(enabled=half)
     best = config.average_over == "best"
     checkpoints, leads = folder / "checkpoints", process.leads
-    manager = CheckpointManager(checkpoints, fingerprint, keep=config.avg, best=best, writes=leads)
+    rule = {"average": config.avg, "best": best, "writes": leads}
+    manager = CheckpointManager(checkpoints, fingerprint, **rule)
     state = manager.resume(model, optimizer, scaler)
     train_log = TrainLog(folder, state.step, writes=leads)
     while state.epoch < config.epochs:

@@ -68,6 +68,18 @@ def test_a_later_stage_is_refused_after_an_edit(copied: Path) -> None:
     assert "stage 5" in text and "way out" in text
 
 
+def test_another_average_trains_nothing(copied: Path) -> None:
+    before = (copied / EXP / "am/model.safetensors").read_bytes()
+    recipe(f"{TINY} --avg 3 --stage 5 --stop-stage 5", "--work-dir", copied)
+    log = (copied / EXP / "log/am.log").read_text()
+    assert "continuing in epoch 13 after 0 batches" in log and "average of epoch-10" in log
+    assert (copied / EXP / "am/model.safetensors").read_bytes() != before
+
+
+def test_a_folder_has_one_preset(copied: Path) -> None:
+    assert "--preset tiny" in recipe("mini ctc", "--work-dir", copied, code=2)
+
+
 def test_transcribes_a_file_as_the_recipe_did(finished: Path) -> None:
     hyps = transcripts(finished)
     name = next(name for name in sorted(hyps) if hyps[name][0][0])

@@ -11,12 +11,18 @@ from torch import nn
 
 from privasr_k2.compat import grad_scaler
 from privasr_k2.errors import DataError
+from privasr_k2.training import checkpoint_manager
 from privasr_k2.training.checkpoint_manager import CheckpointManager, TrainerState
 
 LOSSES = {1: 3.0, 2: 1.0, 3: 2.0, 4: 1.5, 5: 4.0}
 
 
 Trained = tuple[nn.Module, torch.optim.Optimizer, Any]
+
+
+@pytest.fixture(autouse=True)
+def two_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_manager, "KEPT", 2)
 
 
 def training() -> Trained:
@@ -26,7 +32,7 @@ def training() -> Trained:
 
 
 def keep_all(folder: Path, *, best: bool) -> CheckpointManager:
-    manager = CheckpointManager(folder, "f", keep=2, best=best, writes=True)
+    manager = CheckpointManager(folder, "f", average=2, best=best, writes=True)
     made = training()
     for epoch, loss in LOSSES.items():
         manager.save_epoch(TrainerState(epoch=epoch), loss, *made)
@@ -42,7 +48,7 @@ def test_epochs_to_average(tmp_path, best, expected):
 
 
 def test_epoch_ten_comes_after_nine(tmp_path):
-    manager = CheckpointManager(tmp_path, "f", keep=2, best=False, writes=True)
+    manager = CheckpointManager(tmp_path, "f", average=2, best=False, writes=True)
     for epoch in (9, 10):
         manager.save_epoch(TrainerState(epoch=epoch), 0.0, *training())
     assert [path.stem for path in manager.chosen()] == ["epoch-9", "epoch-10"]
@@ -58,7 +64,7 @@ def test_optimizer_memory_comes_back(tmp_path):
 
     torch.manual_seed(0)
     made, other = training(), training()
-    manager = CheckpointManager(tmp_path, "f", keep=1, best=False, writes=True)
+    manager = CheckpointManager(tmp_path, "f", average=1, best=False, writes=True)
     trained(3, *made)
     state = TrainerState(step=3, nats=0.1 + 0.2)
     manager.save_training(state, *made)
@@ -68,7 +74,7 @@ def test_optimizer_memory_comes_back(tmp_path):
 
 
 def test_a_process_that_does_not_lead_writes_nothing(tmp_path):
-    manager = CheckpointManager(tmp_path, "f", keep=1, best=False, writes=False)
+    manager = CheckpointManager(tmp_path, "f", average=1, best=False, writes=False)
     manager.save_epoch(TrainerState(epoch=1), 0.0, *training())
     assert not list(tmp_path.iterdir())
 
@@ -81,11 +87,29 @@ def test_averaging_otherwise_needs_no_training_where_enough_is_kept(
     tmp_path, keep, best, continued
 ):
     keep_all(tmp_path, best=False)
-    manager = CheckpointManager(tmp_path, "f", keep=keep, best=best, writes=True)
+    manager = CheckpointManager(tmp_path, "f", average=keep, best=best, writes=True)
     state = manager.resume(*training())
     assert state == (TrainerState(epoch=5) if continued else TrainerState())
     if continued:
         assert [path.stem for path in manager.chosen()] == ["epoch-4", "epoch-5"][-keep:]
+
+
+def test_more_epochs_than_are_averaged_are_kept_for_another_average(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint_manager, "KEPT", 4)
+    manager = keep_all(tmp_path, best=False)
+    assert [path.stem for path in manager.chosen()] == ["epoch-4", "epoch-5"]
+    more = CheckpointManager(tmp_path, "f", average=4, best=False, writes=True)
+    assert more.resume(*training()) == TrainerState(epoch=5)
+    assert [path.stem for path in more.chosen()] == [f"epoch-{n}" for n in (2, 3, 4, 5)]
+
+
+def test_what_is_gone_stays_gone_though_more_would_be_kept_now(tmp_path, monkeypatch):
+    keep_all(tmp_path, best=False)  # two, as an earlier version
+    monkeypatch.setattr(checkpoint_manager, "KEPT", 4)
+    manager, made = CheckpointManager(tmp_path, "f", average=2, best=False, writes=True), training()
+    manager.save_epoch(manager.resume(*made).after_epoch(), 0.0, *made)
+    four = CheckpointManager(tmp_path, "f", average=4, best=False, writes=True)
+    assert four.resume(*training()) == TrainerState()  # epochs 3 to 6 are not all there
 
 
 def test_what_a_kill_interrupted_is_removed(tmp_path):

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2.errors import PrivasrError
+from privasr_k2.training import checkpoint_manager
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.task import Loss
 from privasr_k2.training.trainer import learning_rate, train
@@ -180,7 +181,8 @@ def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
         run(tmp_path, task=Steep())
 
 
-def test_few_checkpoints_are_kept(tmp_path):
+def test_few_checkpoints_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint_manager, "KEPT", 1)
     run(tmp_path, epochs=6, avg=2)
     names = sorted(path.stem for path in (tmp_path / "checkpoints").iterdir())
     assert names == ["epoch-5", "epoch-6", "latest"]
