@@ -1,11 +1,12 @@
 """The AMI meetings [Carletta et al. 2005], individual headsets: NXT annotations or tables of turns.
 
 The folder holds the manual annotations (``words/``, ``segments/``, ``corpusResources/``,
-``namedEntities/``), itself or in ``ami_public_manual_1.6.2/``; or ``turns.tsv.gz`` (meeting, split,
-turn, role, text). Where it also holds ``<meeting>/audio/<meeting>.Headset-<n>.wav``, as
-``amicorpus/`` does, ``lhotse.recipes.prepare_ami`` makes the manifests. Without audio the cuts are
-text only, or are synthesized with ``speech=synthetic``. dev and test are those of the
-full-corpus-ASR partition, and no speaker is in two roles.
+``namedEntities/``), itself or in ``ami_public_manual_1.6.2/``, or it is ``amicorpus/`` beside that
+folder; or it holds ``turns.tsv.gz`` (meeting, split, turn, role, text). Where it also holds
+``<meeting>/audio/<meeting>.Headset-<n>.wav``, as ``amicorpus/`` does, the manifests are those of
+``lhotse.recipes.prepare_ami``. Without audio the cuts are text only, or are synthesized with
+``speech=synthetic``. dev and test are those of the full-corpus-ASR partition, and no speaker is in
+two roles.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ DEV_GROUPS = ("ES2011", "IS1008", "TS3004", *_IB_DEV_GROUPS)
 TEST_GROUPS = ("ES2004", "IS1009", "TS3003", "EN2002")
 MAX_SECONDS = 15.0
 """A longer turn is cut at its punctuation."""
+_MANUAL = "ami_public_manual_1.6.2"
 _ROLES = ("train", "adapt", "dev", "test")
 _TRAIN_TEXT = "train.txt"
 _CLAUSE_END = frozenset(".?!,;:")
@@ -71,7 +73,7 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
 
     raw_dir = given.folder().absolute()
     options = given.settings(AmiConfig)
-    places = (raw_dir, raw_dir / "ami_public_manual_1.6.2")
+    places = (raw_dir, raw_dir / _MANUAL, raw_dir.parent / _MANUAL)
     annotations = next((place for place in places if (place / "words").is_dir()), None)
     if annotations is not None:
         utterances = list(read_annotations(annotations, normalize_english, _part))

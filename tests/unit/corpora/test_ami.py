@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,12 +111,17 @@ def test_manual_annotations(tmp_path: Path) -> None:
     assert not cut.has_recording and about["roles"]["test"]["text_only"]
 
 
-@pytest.mark.parametrize("inside", [True, False])
-def test_headsets(tmp_path: Path, inside: bool, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("manual", "named"),
+    [("", ""), ("ami_public_manual_1.6.2", ""), ("ami_public_manual_1.6.2", "amicorpus")],
+)
+def test_headsets(
+    tmp_path: Path, manual: str, named: str, caplog: pytest.LogCaptureFixture
+) -> None:
     raw = tmp_path / "raw"
-    annotations(raw if inside else raw / "ami_public_manual_1.6.2")
+    annotations(raw / manual)
     headsets(raw / "amicorpus")
-    about = prepare(CORPUS, given(raw))
+    about = prepare(CORPUS, replace(given(raw), raw_dir=raw / named))
     assert {r: (v["utterances"], v["speakers"]) for r, v in about["roles"].items()} == {
         role: (1, 1) for role in ("train", "adapt", "dev", "test")
     }
