@@ -49,12 +49,18 @@ def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> No
     d, words = r.data, dict(word.split("=", 1) for word in r.data.corpus_options)
     files = {f"raw_{name}": value for name, value in r.own.items() if isinstance(value, tuple)}
     own = {name: value or None for name, value in r.own.items() if f"raw_{name}" not in files}
-    if any(files.values()) and d.corpus_dir is None:  # no folder gives the corpus its name
-        own["name"] = r.corpus.people
     r.stage(0, title, "prepare_corpus", in_definition=r.corpus.definition, raw_corpus=d.corpus_dir,
             raw_lm_text=d.lm_text, raw_lexicon=d.lexicon, out_dir=manifests,
             config=r.corpus.conf_name,
-            set={**words, **own, **settings}, num_jobs=True, **files)
+            set={**r.corpus.settings, "text_case": d.text_case, **words, **own, **settings},
+            num_jobs=True, **files)
+
+
+def needs_lower_case(r: Recipe, what: str) -> None:
+    """Refuse another case than lower beside what is normalized to it."""
+    if r.data.text_case in ("keep", "upper"):
+        r.refuse("--text-case", f"lower, which {what} are in", r.data.text_case,
+                 "remove --text-case")
 
 
 def prepare_data(

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from local.stages.data import Data, am_layers, feature_name, part_values, prepare_data
+from local.stages.data import (
+    Data,
+    am_layers,
+    feature_name,
+    needs_lower_case,
+    part_values,
+    prepare_data,
+)
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Choices, Count, Positive, from_conf, option, path_option
 from privasr_k2.text.hotwords import Bonus, read_hotwords
@@ -211,6 +218,7 @@ def use_hotwords(r: Recipe, o: GraphOptions) -> str:
     """What folders of a run with a list are called after; its systems are named after it, too."""
     if o.hotwords is None:
         return ""
+    needs_lower_case(r, "hotwords")
     listed = read_hotwords(o.hotwords)
     r.note = f", {len(listed.entries)} hotwords of {listed.name}"
     r.facts |= {"hotwords": listed.name, "hotword_entries": len(listed.entries),

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from local.stages.data import Data, prepare_corpus, prepare_data, prepare_lang
+from local.stages.data import (
+    Data,
+    needs_lower_case,
+    prepare_corpus,
+    prepare_data,
+    prepare_lang,
+)
 from local.stages.first_pass import Am, AmOptions, train_acoustic_model
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Matches, Share, from_conf, option, path_option
@@ -67,6 +73,7 @@ def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None,
     if r.data.backend == "kaldi":
         r.refuse("--backend kaldi", "k2, which alone decodes with graphs of names", "kaldi",
                  "remove it")
+    needs_lower_case(r, "name lists")
     texts = "data/manifests"
     if r.corpus.text_options:
         texts += "_text"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from local.stages.data import needs_lower_case
 from local.stages.first_pass import FirstPass
 from privasr_k2.recipe.declare import Declared, Recipe
 
@@ -34,6 +35,7 @@ def whisper_lists(
     hyps: str = "", num_hypotheses: int | None = None,
 ) -> str:
     """The folder of N-best lists of a role by Whisper's own decoder."""
+    needs_lower_case(r, "texts of Whisper")
     r.stage(number, title, "whisper_nbest", jobs=r.run.nj, device=True, config="whisper_nbest",
             in_encoder=whisper, in_cuts=f"{manifests}/cuts_{role}.jsonl.gz",
             out_nbest=f"{out}/JOB.jsonl", out_about=f"{out}/JOB.yaml",

@@ -3,8 +3,9 @@
 --out-dir gets cuts_<role>.jsonl.gz, corpus.json, and lexicon.txt and lm_text.txt.gz where there are
 any. Options of all corpora, with --set: drop_empty=true leaves out utterances without words,
 max_characters_per_second=N is the densest text that is believed, not_scored=uh,um names words that
-are left out when errors are counted, sampling_rate=HZ is that of all audio. The others belong to
-the corpus. Where the corpus has problems, all of them stand in problems.tsv beside --out-dir.
+are left out when errors are counted, text_case=keep|lower|upper is that of all text and of the
+lexicon, sampling_rate=HZ that of all audio. The others belong to the corpus. Where the corpus has
+problems, all of them stand in problems.tsv beside --out-dir.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def main() -> None:
     about = prepare(
         load_corpus(args.in_definition), given, lm_text=args.raw_lm_text, lexicon=args.raw_lexicon
     )
+    shown = {"keep": "its own case", "lower": "lower case", "upper": "upper case"}
+    log.info("text and lexicon: %s, Unicode NFC", shown[about["text_case"]])
     for role, of_role in about["roles"].items():
         log.info("%s: %d utterances, %.2f h, %d speakers", role, *list(of_role.values())[:3])
 

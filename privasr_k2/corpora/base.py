@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 GENERAL_OPTIONS = (
     *("allow_pipes", "drop_empty", "language", "max_characters_per_second", "not_scored"),
-    "sampling_rate",
+    *("sampling_rate", "text_case"),
 )
 """Options of ``bin.prepare_corpus`` that every corpus takes."""
 

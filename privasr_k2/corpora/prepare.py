@@ -17,6 +17,7 @@ from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, open_text, read_lines, write_json, write_text
 from privasr_k2.text.entities import moved
 from privasr_k2.text.languages import ENGLISH, language_code
+from privasr_k2.text.normalize import CASES, in_case
 
 if TYPE_CHECKING:
     from lhotse import CutSet
@@ -56,6 +57,11 @@ def prepare(
 def _prepare(
     corpus: Corpus, given: CorpusInput, lm_text: Sequence[Path], lexicon: Path | None
 ) -> dict[str, Any]:
+    case = given.option("text_case", "", ("", *CASES))
+    if case:
+        change = in_case(corpus.normalize, case)
+        units = {change(unit): change(scored) for unit, scored in corpus.scored_units.items()}
+        corpus = replace(corpus, normalize=change, scored_units=units)
     left_out = not_scored(given.option("not_scored", ""), corpus.normalize)
     rate = int(given.number("sampling_rate", corpus.sampling_rate, least=1))
     language = given.option("language", corpus.language)
@@ -85,7 +91,7 @@ def _prepare(
         if not corpus.name:
             name = given.raw_dir.resolve().name if given.raw_dir is not None else "user"
             corpus = replace(corpus, name=given.option("name", name))
-        about = describe(corpus, words)
+        about = {**describe(corpus, words), "text_case": case or case_of(words)}
         for role, of_role in words.items():
             save_cuts(map(_without_place, of_role), folder, role)
         lexicon = lexicon or corpus.lexicon(given)
@@ -97,6 +103,14 @@ def _prepare(
             about["lm_text"] = _copy_text(lines, folder / "lm_text.txt.gz", corpus.normalize)
         write_json(folder / "corpus.json", about)
     return about
+
+
+def case_of(cuts_by_role: Mapping[str, CutSet]) -> str:
+    """The case of :data:`CASES` that all text is in."""
+    texts = [cut.supervisions[0].text for cuts in cuts_by_role.values() for cut in cuts]
+    cases = {"lower": str.lower, "upper": str.upper}
+    whole = (name for name, change in cases.items() if all(t == change(t) for t in texts))
+    return next(whole, "keep")
 
 
 def _refuse_inside(out_dir: Path, raw_dir: Path) -> None:

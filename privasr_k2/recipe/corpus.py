@@ -41,6 +41,7 @@ class Corpus:
         vocabulary_lists: name lists whose words every vocabulary has.
         further_text: tagged text that comes with its manifests.
         text_options: settings of ``prepare_corpus`` for all text, where speech covers a part of it.
+        settings: of ``prepare_corpus``, which the name on the command line brings.
         source: the file or folder of a user's own corpus; None for those of ``egs/``.
     """
 
@@ -62,6 +63,7 @@ class Corpus:
     vocabulary_lists: str = ""
     further_text: str = ""
     text_options: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
     source: Path | None = None
 
     def for_recipe(self, recipe: str, root: Path) -> Corpus:
@@ -83,7 +85,9 @@ class Corpus:
 
 
 def find_corpus(name: str, root: Path, caller: Path, words: Sequence[str] = ()) -> Corpus:
-    """The corpus that a command line names: a folder of ``egs/``, ``FILE.py``, or ``data:DIR``.
+    """The corpus that a command line names.
+
+    It is a folder of ``egs/``, ``FILE.py``, ``data:DIR`` or ``lhotse:NAME``.
 
     Args:
         words: of the command line. With ``--train`` among them ``data:NAME`` needs no folder.
@@ -91,11 +95,13 @@ def find_corpus(name: str, root: Path, caller: Path, words: Sequence[str] = ()) 
     Raises:
         ConfigError: there is none of that name, or its file does not have the form above.
     """
+    if name.startswith("lhotse:"):
+        return _of_lhotse(name, root)
     if name.startswith("data:") or name.endswith(".py"):
         return _own(name, root, caller, words)
     folder = root / "egs" / name
     if not _NAME.fullmatch(name) or not (folder / "corpus.yaml").is_file():
-        expected = f"a corpus: {' '.join(corpus_names(root))}, FILE.py, or data:DIR"
+        expected = f"a corpus: {' '.join(corpus_names(root))}, FILE.py, data:DIR, or lhotse:NAME"
         raise ConfigError("./run.sh", expected, repr(name), "./run.sh --help")
     return _read(folder / "corpus.yaml", root)
 
@@ -141,7 +147,26 @@ def _own(name: str, root: Path, caller: Path, words: Sequence[str]) -> Corpus:
 def _of_files(name: str, root: Path) -> Corpus:
     """A corpus of files that the command line names, in a work folder of its name."""
     facts = _own_facts(f"data:{name}", home := root / "egs/user" / name)
-    return Corpus(**_data_facts(root), conf=_conf(home), options={"feature": "auto"}, **facts)
+    facts |= {"options": {"feature": "auto"}, "settings": {"name": name}}
+    return Corpus(**_data_facts(root), conf=_conf(home), **facts)
+
+
+def _of_lhotse(word: str, root: Path) -> Corpus:
+    """A corpus that a recipe of lhotse reads; in a ledger its people are called as the recipe."""
+    name = word.removeprefix("lhotse:")
+    if _NAME.fullmatch(name) is None:
+        way_out = "name it as lhotse.recipes.prepare_NAME does"
+        raise ConfigError(f"./run.sh {word}", "lhotse:NAME", repr(name), way_out)
+    home = root / f"egs/user/lhotse_{name}"
+    return Corpus(
+        name=word,
+        home=home,
+        people=name,
+        definition=root / "privasr_k2/corpora/lhotse_recipe.py",
+        conf_name="lhotse_recipe",
+        conf=_conf(home),
+        settings={"recipe": name, "name": name},
+    )
 
 
 def _ran(root: Path, name: str) -> bool:

@@ -74,6 +74,9 @@ class DataOptions:
     lm_text: Path | None = path_option("text of the n-gram LM in place of the corpus's own")
     arpa: Path | None = path_option("a trained ARPA LM in place of the n-gram LM")
     lexicon: Path | None = path_option("pronunciation lexicon in place of the corpus's own")
+    text_case: Literal["keep", "lower", "upper"] | None = option(
+        None, "case of text, lexicon and n-gram LM (default: as the corpus normalizes, lower)"
+    )
     corpus_options: Words = option((), "K=V settings that only this corpus has")
     lang_options: Words = option((), "K=V settings of conf/common.yaml#lang: max_words=20000")
 

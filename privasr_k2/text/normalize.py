@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
+from collections.abc import Callable
+
+CASES = ("keep", "lower", "upper")
+"""How words are written: as found, or all in one case."""
 
 _MARKERS = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|<[^<>\s]*>")
 _APOSTROPHES = re.compile("[\u2018\u2019\u02bc\u02b9\u2032\u00b4`\uff07]")
@@ -21,11 +26,12 @@ def remove_markers(text: str) -> str:
     return " ".join(_MARKERS.sub(" ", text).split())
 
 
-def normalize_english(text: str) -> str:
-    """Lower-case words separated by single blanks.
+def normalize_english(text: str, *, keep_case: bool = False) -> str:
+    """Lower-case words separated by single blanks; with ``keep_case`` in their own case.
 
-    Unicode NFKC. Apostrophes are unified, and stay only inside a word; markers such as
-    ``{vocalsound}`` go; every other sign, the hyphen too, separates words. Digits stay.
+    Unicode NFKC, which is NFC with plain forms of ligatures and wide letters. Apostrophes are
+    unified, and stay only inside a word; markers such as ``{vocalsound}`` go; every other sign, the
+    hyphen too, separates words. Digits stay.
 
     >>> normalize_english("Don\u2019t STOP -- it's a well-known {gap} 'dog', No. 7!")
     "don't stop it's a well known dog no 7"
@@ -34,7 +40,23 @@ def normalize_english(text: str) -> str:
         return text
     # Before and after: NFKC splits some apostrophes, and makes others (of the Greek numeral sign).
     text = unicodedata.normalize("NFKC", _APOSTROPHES.sub("'", remove_markers(text)))
-    text = _APOSTROPHES.sub("'", text).lower()
+    text = _APOSTROPHES.sub("'", text)
+    text = text if keep_case else text.lower()
     # Lower case may split a letter and its mark again (Turkish capital I with dot).
     text = "".join(c for c in unicodedata.normalize("NFKC", text) if not unicodedata.combining(c))
     return " ".join(_OUTER_APOSTROPHES.sub(" ", _NOT_WORD.sub(" ", text)).split())
+
+
+def in_case(normalize: Callable[[str], str], case: str) -> Callable[[str], str]:
+    """A normalization whose words are in a case of :data:`CASES`; ``""``: as it writes them.
+
+    >>> [in_case(normalize_english, case)("The  U.S.") for case in ("", "keep", "upper")]
+    ['the u s', 'The U S', 'THE U S']
+    """
+    if case == "":
+        return normalize
+    keeps = normalize
+    if normalize is normalize_english:
+        keeps = functools.partial(normalize_english, keep_case=True)
+    change = {"keep": str, "lower": str.lower, "upper": str.upper}[case]
+    return lambda text: unicodedata.normalize("NFC", change(keeps(text)))

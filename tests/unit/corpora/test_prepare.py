@@ -17,6 +17,7 @@ from privasr_k2.corpora.prepare import prepare
 from privasr_k2.corpora.utterances import Utterance, make_cuts
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import read_lines
 from tests.support import trees
 
 IDS = [f"{speaker}-{n}" for speaker in "abc" for n in "01"]
@@ -53,6 +54,28 @@ def test_what_is_written(raw: Path, out: Path) -> None:
     assert cut.supervisions[0].text == "it's a dog"
     assert cut.custom == {"part": "test_other"}
     assert cut.load_audio().shape == (1, cut.num_samples)
+
+
+@pytest.mark.parametrize(
+    ("case", "text", "entry"),
+    [("", "it's a dog", "dog"), ("lower", "it's a dog", "dog"), ("upper", "IT'S A DOG", "DOG"),
+     ("keep", "IT'S A DOG", "Dog")],
+)  # fmt: skip
+def test_the_case_of_all_text(raw: Path, out: Path, case: str, text: str, entry: str) -> None:
+    lexicon = trees.lines(raw.parent / "lexicon.txt", "Dog D AO G")
+    lm_text = trees.lines(raw.parent / "more.txt", "Cafe\u0301 42")
+    options = {"text_case": case} if case else {}
+    given_ = given(raw, out, **options, not_scored="Yes")
+    about = prepare(CORPUS, given_, lm_text=[lm_text], lexicon=lexicon)
+    assert about["text_case"] == {"": "lower", "keep": "keep"}.get(case, case)
+    assert next(iter(load_cuts(out, "test"))).supervisions[0].text == text
+    assert (out / "lexicon.txt").read_text() == f"{entry} D AO G\n"
+    change = {"upper": str.upper, "keep": str}.get(case, str.lower)
+    assert about["scored_units"] == {change("Yes"): ""}
+    [line] = (line for _, line in read_lines(out / "lm_text.txt.gz"))
+    assert line == f"{change('Café')} 42"  # composed: NFC
+    with pytest.raises(ConfigError, match="text_case=title"):
+        prepare(CORPUS, given(raw, out, text_case="title"))
 
 
 def test_own_cuts_need_no_part_and_a_corpus_no_name(raw: Path, out: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.lm.arpa import write_arpa
+from privasr_k2.lm.ngram import perplexity
 from privasr_k2.lm.train import (
     NgramConfig,
     choose_text,
@@ -108,7 +111,27 @@ def test_an_imported_model_is_checked_and_pruned(tmp_path: Path) -> None:
     small = dataclasses.replace(CONFIG, max_ngrams=8)
     assert len(import_arpa(tmp_path / "a.arpa", ["a"], small, held_out=[]).keys) <= 8
     with pytest.raises(GraphError, match="none of its 6 words"):
-        import_arpa(tmp_path / "a.arpa", ["A"], small, held_out=[])
+        import_arpa(tmp_path / "a.arpa", ["x"], small, held_out=[])
+
+
+@pytest.mark.parametrize("change", [str.lower, str.upper])
+def test_an_imported_model_takes_the_case_of_the_words(tmp_path: Path, change: Callable) -> None:
+    model = train_ngram([list("aBab"), list("cab")], list("aBbc"), CONFIG, held_out=[])
+    write_arpa(model, tmp_path / "a.arpa")
+    small = dataclasses.replace(CONFIG, max_ngrams=0)
+    with pytest.raises(GraphError, match=r"'B' in several\n.*--text-case keep"):
+        import_arpa(tmp_path / "a.arpa", list("ABC"), small, held_out=[])
+    assert "B" in import_arpa(tmp_path / "a.arpa", list("aBbc"), small, held_out=[]).words
+    plain = train_ngram([list("abab"), list("cab")], list("abc"), CONFIG, held_out=[])
+    other = replace(plain, words=tuple(w if w[0] == "<" else w.swapcase() for w in plain.words))
+    for written in (plain, other):
+        write_arpa(written, tmp_path / "b.arpa")
+        taken = import_arpa(tmp_path / "b.arpa", list(map(change, "abc")), small, held_out=[])
+        expected = [word if word[0] == "<" else change(word) for word in plain.words]
+        assert sorted(taken.words) == sorted(expected)
+        sentences = [list(map(change, "abc"))]
+        like = replace(plain, words=tuple(expected))
+        assert perplexity(taken, sentences) == pytest.approx(perplexity(like, sentences))
 
 
 def test_defaults() -> None:
