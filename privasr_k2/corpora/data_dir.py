@@ -24,45 +24,30 @@ from privasr_k2.corpora.lhotse_checks import Checks
 from privasr_k2.corpora.manifest_files import read_manifests
 from privasr_k2.corpora.parts import Part, given_parts, named_parts
 from privasr_k2.corpora.perturbed import is_copy, named_originals
-from privasr_k2.corpora.utterances import split_by_speaker
+from privasr_k2.corpora.splits import OPTIONS, complete, refuse_missing_test
 from privasr_k2.data.problems import CorpusProblems
 from privasr_k2.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from lhotse import CutSet
 
-_OPTIONS = ("dev_fraction", "test_fraction", "adapt_fraction", "split_seed")
 log = logging.getLogger(__name__)
 
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of the roles that files or the folder hold, or that are split from train."""
-    given.refuse_unknown(*_OPTIONS, "speaker", "name")
-    seed = int(given.number("split_seed", 0))
-    dev_fraction = given.number("dev_fraction", 0.09)
-    test_fraction = given.number("test_fraction", 0.1)
-    adapt_fraction = given.number("adapt_fraction", 0.0)
+    given.refuse_unknown(*OPTIONS, "speaker", "name")
     parts = _parts(given)
     if "train" not in parts:
         found, way_out = f"only those of {' '.join(parts)}", "add cuts_train.jsonl.gz"
         raise DataError(_place(given), "lhotse manifests of train", found, way_out)
     # Next to train/ it is missing; a single folder is there to be split.
     alone = given.raw_dir is not None and is_kaldi_dir(given.raw_dir) and not given.files
-    if "test" not in parts and "test_fraction" not in given.options and not alone:
+    if not alone:
         there = "" if given.raw_dir is None else f" among {_names(given.raw_dir)}"
-        way_out = "name it test, give it with --test FILE, or make speakers of train the test part:"
-        way_out += " --corpus-options test_fraction=0.1"
-        raise DataError(
-            _place(given), "test beside train", f"only {' '.join(parts)}{there}", way_out
-        )
-    cuts = _cuts(parts, given)
-    if "test" not in cuts:
-        cuts["train"], cuts["test"] = _split(cuts["train"], "test", test_fraction, seed)
-    if "dev" not in cuts:
-        cuts["train"], cuts["dev"] = _split(cuts["train"], "dev", dev_fraction, seed)
-    if "adapt" not in cuts and adapt_fraction:
-        cuts["train"], cuts["adapt"] = _split(cuts["train"], "adapt", adapt_fraction, seed)
-    return cuts
+        way_out = "name it test, give it with --test FILE"
+        refuse_missing_test(parts, given, place=_place(given), there=there, way_out=way_out)
+    return complete(_cuts(parts, given), given)
 
 
 def _place(given: CorpusInput) -> str:
@@ -123,14 +108,6 @@ def _cuts(parts: Mapping[str, Sequence[Part]], given: CorpusInput) -> dict[str, 
         if copies := sum(map(is_copy, cuts.get(role, ()))):
             log.warning("%s: %d utterances are perturbed copies", role, copies)
     return cuts
-
-
-def _split(cuts: CutSet, part: str, fraction: float, seed: int) -> tuple[CutSet, CutSet]:
-    at_least = 2 if len({cut.supervisions[0].speaker for cut in cuts}) > 4 else 1
-    rest, taken = split_by_speaker(cuts, fraction=fraction, at_least=at_least, seed=seed)
-    for cut in taken:  # tables name parts: this one was never trained on
-        cut.custom["part"] = part
-    return rest, taken
 
 
 def _names(folder: Path) -> str:

@@ -5,10 +5,10 @@ lhotse leaves out supervisions without a recording, and says nothing of audio un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privasr_k2.corpora.utterances import OVERSHOOT_SECONDS
 from privasr_k2.data.audio import read_headers
@@ -30,12 +30,13 @@ class Checks:
         commands: whether recordings that are made by shell commands are accepted.
         speaker: of a supervision without one: ``given`` is a problem; ``recording`` takes each
             recording for a person of its own.
+        files: the audio that recordings name.
     """
 
     commands: bool = False
     speaker: str = "given"
     problems: list[Problem] = field(default_factory=list)
-    _files: dict[str, Recording] = field(default_factory=dict)
+    files: dict[str, Recording] = field(default_factory=dict)
 
     def problem(self, place: str, expected: str, found: str) -> None:
         """Add a problem."""
@@ -55,7 +56,7 @@ class Checks:
         """One recording, whose audio :meth:`report` looks at."""
         for source in recording.sources:
             if source.type == "file":
-                self._files.setdefault(str(source.source), recording)
+                self.files.setdefault(str(source.source), recording)
             elif source.type == "command" and not self.commands:
                 expected = f"{recording.id} as a file (a command is run only with allow_pipes=true)"
                 self.problem(place, expected, repr(source.source))
@@ -94,14 +95,40 @@ class Checks:
                 continue
             yield _whole(recording, said, channels.pop()), place
 
+    def cuts(self, manifests: Mapping[str, Any], part: str) -> Iterator[Cut]:
+        """The cuts of what a recipe of lhotse returns for a part, one for each supervision.
+
+        Args:
+            manifests: ``recordings`` and ``supervisions``, or ``cuts``.
+        """
+        recordings, supervisions = (
+            manifests.get("recordings", ()),
+            manifests.get("supervisions", ()),
+        )
+        placed = [(f"{part}: {said.id}", said) for said in supervisions]
+        whole = [(cut, f"{part}: {cut.id}") for cut in manifests.get("cuts", ())]
+        whole = whole or [*self.paired([*recordings], placed)]
+        for cut, place in sorted(whole, key=lambda pair: pair[0].id.encode()):
+            yield from self.trimmed(cut, part, place)
+
+    def trimmed(self, cut: Cut, part: str, place: str) -> Iterator[Cut]:
+        """A cut for each supervision, named by its id; ``part`` where it has none."""
+        self.cut(cut, place)
+        for piece in cut.trim_to_supervisions(keep_overlapping=False):
+            supervision = piece.supervisions[0]
+            supervision.alignment = None  # no recipe reads it, and it is longer than all the rest
+            custom = piece.custom or {}
+            piece.custom = {**custom, "part": custom.get("part", part), "place": place}
+            yield piece.with_id(supervision.id)
+
     def report(self, place: str | Path, num_jobs: int, way_out: str) -> None:
         """Look at the audio, then raise one error for all problems, if any.
 
         Raises:
             DataError: all problems.
         """
-        for path, header in read_headers(map(Path, self._files), num_jobs).items():
-            recording = self._files[str(path)]
+        for path, header in read_headers(map(Path, self.files), num_jobs).items():
+            recording = self.files[str(path)]
             if header.problem is not None:
                 self.problem(str(path), f"audio for {recording.id}", header.problem)
             elif not recording.transforms:

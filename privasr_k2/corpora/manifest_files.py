@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ def read_manifests(files: Sequence[Path], part: str, checks: Checks) -> CutSet:
     for path in files:
         for place, item in _items(path):
             if isinstance(item, MonoCut):
-                cuts += _trimmed(_with_paths(item, path.parent), part, place, checks)
+                cuts += checks.trimmed(_with_paths(item, path.parent), part, place)
             elif isinstance(item, Recording):
                 recordings.append(_found(item, path.parent))
             elif isinstance(item, SupervisionSegment):
@@ -56,7 +56,7 @@ def read_manifests(files: Sequence[Path], part: str, checks: Checks) -> CutSet:
                 way_out = "store cuts without mixing, padding or further channels"
                 raise DataError(place, expected, f"a {type(item).__name__}", way_out)
     paired = checks.paired(recordings, supervisions)
-    cuts += (cut for whole, place in paired for cut in _trimmed(whole, part, place, checks))
+    cuts += (cut for whole, place in paired for cut in checks.trimmed(whole, part, place))
     if not cuts and not checks.problems:
         place, found = ", ".join(map(str, files)), "none"
         way_out = "give cuts with their supervisions, or recordings and supervisions"
@@ -83,19 +83,6 @@ def _items(path: Path) -> Iterator[tuple[str, Any]]:
             found = f"something else ({type(error).__name__}: {error})"
             way_out = "write it with lhotse: cuts.to_file(...)"
             raise DataError(place, expected, found, way_out) from error
-
-
-def _trimmed(cut: Cut, part: str, place: str, checks: Checks) -> Iterable[Cut]:
-    """A cut for each supervision; what is wrong is a problem."""
-    checks.cut(cut, place)
-    made = []
-    for piece in cut.trim_to_supervisions(keep_overlapping=False):
-        supervision = piece.supervisions[0]
-        supervision.alignment = None  # no recipe reads it, and it is longer than all the rest
-        custom = piece.custom or {}
-        piece.custom = {**custom, "part": custom.get("part", part), "place": place}
-        made.append(piece.with_id(supervision.id))
-    return made
 
 
 def _with_paths(cut: Cut, folder: Path) -> Cut:

@@ -87,6 +87,7 @@ def overview(root: Path) -> str:
         "  ./run.sh path/to/my_corpus.py ctc         your own corpus, described in one file",
         "  ./run.sh data:DIR ctc                     a Kaldi data directory, or lhotse manifests",
         "  ./run.sh data:NAME ctc --train F --test F  files of yours, by their roles",
+        "  ./run.sh lhotse:NAME ctc --corpus-dir D   a corpus that lhotse has a recipe for",
         "",
         "corpora:",
         *(

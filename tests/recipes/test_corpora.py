@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,16 @@ def test_files_of_each_role(tmp_path: Path) -> None:
     cuts += cuts.perturb_speed(0.9)
     stored = dict(storage_path=features, storage_type=LilcomChunkyWriter)
     cuts.compute_and_store_features(Fbank(), **stored).to_file(tmp_path / "cuts.jsonl.gz")
+    arpa = trees.lines(
+        tmp_path / "lower.arpa", "\\data\\", "ngram 1=6", "", "\\1-grams:", "-99 <s>", "-0.7 </s>",
+        "-0.7 <unk>", "-0.7 hello", "-0.7 world", "-0.7 dog", "", "\\end\\",
+    )  # fmt: skip
     command = f"data:mine ctc --train {tmp_path}/cuts.jsonl.gz --test {test} --feature fbank"
-    reaches_a_graph(tmp_path / "work", command)
+    reaches_a_graph(tmp_path / "work", f"{command} --text-case upper --arpa {arpa}")
+    words = (tmp_path / "work/data/lang_phone/words.txt").read_text().split()
+    assert {"DOG", "IT'S"} <= set(words) and not {"dog", "it's"} & set(words)
+    with gzip.open(tmp_path / "work/data/lm/phone.arpa.gz", "rt") as file:
+        assert "DOG" in file.read()
     sizes = read_json(tmp_path / "work/data/manifests/corpus.json")
     assert sizes["name"] == "mine"
     assert {role: of["utterances"] for role, of in sizes["roles"].items()} == {
@@ -70,6 +79,19 @@ def test_files_of_each_role(tmp_path: Path) -> None:
     assert "speaker 1: expected a speaker in one role only" in text
     cut = load_cuts(tmp_path / "work/data/feats_fbank", "dev")[0]
     assert cut.num_features == 80
+
+
+def test_a_recipe_of_lhotse_by_its_name(tmp_path: Path) -> None:
+    corpus = trees.yesno(tmp_path / "waves_yesno")
+    options = "speaker=recording sampling_rate=8000 train=test test=train dev_fraction=0.2"
+    command = f"lhotse:yesno ctc --corpus-dir {corpus} --corpus-options '{options}'"
+    reaches_a_graph(tmp_path / "work", command)
+    sizes = read_json(tmp_path / "work/data/manifests/corpus.json")
+    assert (sizes["name"], sizes["roles"]["test"]["parts"]) == ("yesno", {"train": 30})
+    assert "sampling_rate: 8000" in (tmp_path / "work/data/feats_fbank/features.yaml").read_text()
+    command = command.replace("lhotse:yesno", "lhotse:yesnp")
+    text = recipe(f"{command} --preset tiny", "--work-dir", tmp_path / "w2", code=2)
+    assert "did you mean yesno?" in text
 
 
 @pytest.mark.shared_data

@@ -73,6 +73,14 @@ def kaldi(root: Path, role: str, speakers: Iterable[str]) -> Path:
     return folder
 
 
+def yesno(root: Path) -> Path:
+    """60 files of 8 kHz whose names say the words, one for yes."""
+    for number in range(60):
+        bits = "_".join(f"{number * 4 + 1:08b}")
+        noise(root / f"{bits}.wav", 1.0 + 0.01 * number, 8000, "WAV")
+    return root
+
+
 def listing(root: Path) -> dict[str, int]:
     """Every file with the time of its last change: to see that nothing was written."""
     return {str(path): path.stat().st_mtime_ns for path in sorted(root.rglob("*"))}

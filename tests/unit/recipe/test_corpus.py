@@ -61,7 +61,19 @@ def test_a_corpus_of_files_needs_no_folder(tmp_path: Path) -> None:
     assert find_corpus("data:mine", tmp_path, tmp_path).people == "mine"
 
 
-@pytest.mark.parametrize("name", ["nono", "../egs/mini", "", "data:", "data:nowhere", "nowhere.py"])
+def test_a_recipe_of_lhotse(tmp_path: Path) -> None:
+    words = ["--corpus-dir", "d", "--corpus-options", "train=a,b test=c"]
+    made = declare("lhotse:yesno", "ctc", words, ROOT, tmp_path)
+    assert made.corpus.people == "yesno" and made.work_dir == ROOT / "egs/user/lhotse_yesno"
+    argv = " ".join(made.stages[0].tasks[0].argv)
+    assert "corpora/lhotse_recipe.py" in argv and f"--raw-corpus {tmp_path}/d" in argv
+    assert "recipe=yesno name=yesno train=a,b test=c" in argv
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["lhotse:", "lhotse:../x", "nono", "../egs/mini", "", "data:", "data:nowhere", "nowhere.py"],
+)
 def test_there_is_no_such_corpus(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         find_corpus(name, ROOT, tmp_path)
