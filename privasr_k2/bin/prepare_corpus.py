@@ -37,7 +37,7 @@ def main() -> None:
         options=dict(_option(item) for item in args.set),
         config_files=tuple(args.config),
         num_jobs=args.num_jobs,
-        files={role: tuple(getattr(args, f"raw_{role}")) for role in ROLES},
+        files={role: tuple(paths) for role in ROLES if (paths := getattr(args, f"raw_{role}"))},
     )
     about = prepare(
         load_corpus(args.in_definition), given, lm_text=args.raw_lm_text, lexicon=args.raw_lexicon

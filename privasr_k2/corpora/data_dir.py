@@ -42,7 +42,8 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
         found, way_out = f"only those of {' '.join(parts)}", "add cuts_train.jsonl.gz"
         raise DataError(_place(given), "lhotse manifests of train", found, way_out)
     # Next to train/ it is missing; a single folder is there to be split.
-    alone = given.raw_dir is not None and is_kaldi_dir(given.raw_dir) and not given.files
+    alone = given.raw_dir is not None and is_kaldi_dir(given.raw_dir)
+    alone = alone and not any(given.files.values())
     if not alone:
         there = "" if given.raw_dir is None else f" among {_names(given.raw_dir)}"
         way_out = "name it test, give it with --test FILE"

@@ -42,7 +42,7 @@ def test_train_and_test_with_dev_cut_by_speakers(raw: Path) -> None:
 
 
 def test_one_directory_is_split(raw: Path) -> None:
-    cuts = read(given(raw / "train"))
+    cuts = read(replace(given(raw / "train"), files={"train": ()}))  # none named
     check_cuts(cuts, sampling_rate=16000)
     assert sum(map(len, cuts.values())) == 18
     for role, of_role in cuts.items():  # what is held out is not called train in tables
