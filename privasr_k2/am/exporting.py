@@ -28,10 +28,23 @@ def to_torchscript(model: nn.Module, path: Path) -> None:
         torch.jit.save(traced, str(temporary))
 
 
-def to_onnx(model: nn.Module, path: Path) -> None:
+class _Scaled(nn.Module):
+    def __init__(self, model: CtcModel, scale: float) -> None:
+        super().__init__()
+        self.model, self.scale = model, scale
+
+    def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        log_probs, lengths = self.model(features, lengths)
+        return log_probs * self.scale, lengths
+
+
+def to_onnx(model: nn.Module, path: Path, *, scale: float = 1.0) -> None:
     """Write an ONNX file of the same signature, with N and T free.
 
     The metadata of a model of filter banks are those that sherpa-onnx knows it by.
+
+    Args:
+        scale: factor of the log-probabilities; a search with fixed beam is wide with a small one.
     """
     frames = {"features": {0: "N", 1: "T"}, "log_probs": {0: "N", 1: "T_out"}}
     dynamic = {**frames, "lengths": {0: "N"}, "log_probs_lengths": {0: "N"}}
@@ -41,7 +54,7 @@ def to_onnx(model: nn.Module, path: Path) -> None:
     tracing = {"dynamo": False} if has_dynamo else {}
     with atomic_path(path) as temporary:
         torch.onnx.export(
-            traceable,
+            traceable if scale == 1.0 else _Scaled(traceable, scale).eval(),
             _example(traceable),
             str(temporary),
             opset_version=OPSET,

@@ -8,6 +8,7 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, a graph, latt
         --out-model exp/theirs/am
     privasr export --in-graph data/graph_bpe_500 --out-hlg /their/data/lang_private
     privasr export --in-lattices exp/ctc/lattices_test --out-k2 /their/lattices_test
+    privasr export --in-recognizer exp/ctc/recognizer.yaml --sherpa folder
     privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \
         --out-trn test.trn --out-ref-trn test.ref.trn
     privasr export --in-lattices exp/ctc/lattices_test --out-kaldi-lattices lat.1.gz \
@@ -32,6 +33,9 @@ G.fst with #nonterm:CLASS, and CLASS/G.fst with the names of each class. An n-gr
 becomes G.fst as by arpa2fst. Words are those of --raw-words, Kaldi's words.txt.
 
 Lattices become compact lattices in Kaldi's binary archive: costs unscaled, no transition ids.
+
+--sherpa writes a folder that sherpa-onnx takes as it is, with a README.md that says how: of a
+recognizer with its graph, of a model (--in-model, maybe with its --in-feats) without one.
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ _NEEDS = {
     "out_recognizer": ("in_model", "in_graph", "in_feats", "in_weights"),
     "out_hlg": ("in_graph",),
     "out_k2": ("in_lattices",),
+    "out_sherpa": ("in_recognizer",),
     "out_kaldi": ("in_nbest",),
     "out_ctm": ("in_nbest",),
     "out_trn": ("in_nbest",),
@@ -97,11 +102,11 @@ def main() -> None:
     )
     graph = parser.add_argument_group("a graph for icefall, of --in-graph")
     cli.add_flags(graph, out_hlg="[DIR] HLG.pt, tokens.txt and words.txt")
-    lattices = parser.add_argument_group("word lattices for icefall's rescoring")
+    sherpa = parser.add_argument_group("a folder for sherpa-onnx, of a recognizer or --in-model")
     cli.add_flags(
-        lattices,
-        in_lattices="[DIR] lattices_<role>, with *.safetensors",
-        out_k2="[DIR] lattices.pt, utterances.txt and words.txt",
+        sherpa,
+        in_recognizer="[FILE] recognizer.yaml",
+        out_sherpa="[DIR]|--sherpa model.onnx, tokens.txt, of a recognizer HLG.fst and words.txt",
     )
     lists = parser.add_argument_group("N-best lists")
     cli.add_flags(
@@ -117,6 +122,7 @@ def main() -> None:
     cli.add_flags(
         lattices,
         in_lattices="[DIR] lattices_<role>, with *.safetensors",
+        out_k2="[DIR] lattices.pt, utterances.txt and words.txt, for icefall's rescoring",
         out_kaldi_lattices="[FILE] Kaldi's lat.1.gz",
         out_words="[FILE] their words.txt",
     )
@@ -131,15 +137,18 @@ def main() -> None:
     )
     args = cli.parse(parser)
     written = [name for name in _NEEDS if getattr(args, name) is not None]
-    needed = {name for out in written for name in _NEEDS[out]}
+    needs = _NEEDS if args.in_recognizer else {**_NEEDS, "out_sherpa": ("in_model",)}
+    needed = {name for out in written for name in needs[out]}
     inputs = {name for names in _NEEDS.values() for name in names}
     given = {name for name in (*inputs, "in_arpa", *_FOR_HOTWORDS) if getattr(args, name)}
     if args.in_arpa and written == ["out_kaldi_g"]:
         needed = {"in_arpa", "raw_words"}
     if args.out_recognizer and given.issuperset(_FOR_HOTWORDS):
         needed.update(_FOR_HOTWORDS)
+    if args.out_sherpa and args.in_model and args.in_feats:
+        needed.add("in_feats")
     if not written or given != needed:
-        wanted = "; ".join(f"{_flags(_NEEDS[out])} for {_flags([out])}" for out in written)
+        wanted = "; ".join(f"{_flags(needs[out])} for {_flags([out])}" for out in written)
         found, wanted = _flags(sorted(given)) or "none", wanted or "an --out flag"
         raise ConfigError("privasr export", wanted, found, "see --help")
     if args.out_torchscript or args.out_onnx or args.out_tokens:
@@ -150,8 +159,8 @@ def main() -> None:
         _recognizer(args)
     if args.out_hlg:
         _graph(args)
-    if args.out_k2:
-        _lattices(args)
+    if args.out_sherpa:
+        _sherpa(args)
     if args.in_nbest:
         _lists(args)
     if args.in_lattices:
@@ -223,11 +232,14 @@ def _graph(args: argparse.Namespace) -> None:
     export_hlg(load_graph(args.in_graph), args.out_hlg)
 
 
-def _lattices(args: argparse.Namespace) -> None:
-    from privasr_k2.decoding.k2_lattices import export_k2
-    from privasr_k2.decoding.lattice_files import read_lattices
+def _sherpa(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.sherpa import of_model, of_recognizer, write_sherpa
 
-    export_k2(read_lattices(args.in_lattices), args.out_k2)
+    if args.in_recognizer:
+        parts = of_recognizer(args.in_recognizer)
+    else:
+        parts = of_model(args.in_model, args.in_feats)
+    write_sherpa(parts, args.out_sherpa)
 
 
 def _lists(args: argparse.Namespace) -> None:
@@ -253,6 +265,10 @@ def _lattices(args: argparse.Namespace) -> None:
     from privasr_k2.graph.lang import symbols_text
 
     found = read_lattices(args.in_lattices)
+    if args.out_k2:
+        from privasr_k2.decoding.k2_lattices import export_k2
+
+        export_k2(found, args.out_k2)
     if args.out_kaldi_lattices:
         write_kaldi_lattices(args.out_kaldi_lattices, found.lattices)
     if args.out_words:
