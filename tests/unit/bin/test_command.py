@@ -85,6 +85,8 @@ def test_there_are_at_most_58_verbs() -> None:
         ("export --in-class-lm l --out-kaldi-g G.fst", "--in-class-lm --raw-words for"),
         ("compile_graph --in-lm m --out-dir o", "or --raw-kaldi-lang"),
         ("export --out-words w", "--in-lattices for --out-words"),
+        ("export --in-recognizer r", "an --out flag"),
+        ("export --in-recognizer r --in-feats f --sherpa d", "--in-recognizer for --out-sherpa"),
         ("import_external --out-nbest x", "one of the arguments"),
         ("import_external --out-nbest x --raw-trn a --raw-ctm b", "not allowed with"),
         ("tag_entities", "--raw-conll or --in-manifests"),
