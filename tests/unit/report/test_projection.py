@@ -103,8 +103,9 @@ def test_table_and_plot() -> None:
     plots = dict(plots_of(layout(), every))
     plot = plots["people.svg"]
     assert set(plot.lines) == {
-        *(f"dpsgd, CTC, epsilon asked {epsilon}" for epsilon in (8, 4, 1)), "dpsgd, CTC, without noise"
-    }  # fmt: skip
+        *(f"dpsgd, CTC, epsilon asked {epsilon}" for epsilon in (8, 4, 1)),
+        "dpsgd, CTC, without noise",
+    }
     points = plot.lines["dpsgd, CTC, epsilon asked 8"]
     assert [(point.x, point.y) for point in points] == [(50, wer(50, 8.0)), (100, wer(100, 8.0))]
     dashed = plot.dashed["dpsgd, CTC, epsilon asked 8"]
