@@ -87,7 +87,7 @@ def projections(rows: Iterable[Row], further: Sequence[int]) -> Iterator[Row]:
         of_most = [each for each in measured if each.people == numbers[-1] and each.noise > 0]
         for each in of_most:
             same = {other.people: other.wer for other in measured if other.noise == each.noise}
-            for people in sorted({*numbers[:-1], *further}):
+            for people in sorted({*numbers, *further} - {numbers[-1]}):
                 wer = law(measured, people, each.noise)
                 base = replace(each.row, kind=KIND, item=str(people), low=None, high=None)
                 if wer is not None:

@@ -29,3 +29,29 @@ def test_acoustic_models_and_words_in_the_graph() -> None:
     names = ("public", "nonprivate", "eps_8")
     text = "public words {:.2f} %, all private words {:.2f} %, words by votes at epsilon 8 {:.2f} %"
     assert text.format(*(words[name] for name in names)) in page
+
+
+def test_fewer_people_without_a_graph() -> None:
+    page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
+    rows = read_rows(FOLDER / "people.jsonl")
+    found = rates([row for row in rows if row.kind == "score_test"])
+    for label, kind in (
+        ("epsilon 1", "dpsgd_1"),
+        ("epsilon 8", "dpsgd_8"),
+        ("without noise", "dpsgd_inf"),
+        ("not private, all weights", "nonprivate"),
+    ):
+        cells = [found[f"ctc/{kind}{some}"] for some in ("_25people", "_50people", "")]
+        assert f"| {label} | {' | '.join(f'{cell:.2f}' for cell in cells)} |" in page
+    began, ended = found["ctc/self_trained"], found["ctc/nonprivate"]
+    assert f"has {found['ctc/public']:.2f} %, taught by its own guesses {began:.2f}." in page
+    closed = [100 * (began - found[f"ctc/dpsgd_{e}"]) / (began - ended) for e in ("8", "inf")]
+    assert "close {:.0f} %, without noise {:.0f} %".format(*closed) in page
+    for kind in ("dpsgd_8", "dpsgd_8_50people", "dpsgd_1"):
+        [row] = [
+            r
+            for r in rows
+            if r.system == f"ctc/{kind}" and r.against and r.metric == "wer_difference"
+        ]
+        assert f"{-float(row.value):.2f}" in page  # type: ignore[arg-type]
+        assert row.p_holm is not None and (row.p_holm < 0.05) == (kind != "dpsgd_1")

@@ -71,7 +71,9 @@ def test_it_is_linear_between_measured_noises_and_nothing_outside() -> None:
 
 
 def test_rows_say_what_was_measured_beside() -> None:
-    made = {(r.epsilon, int(r.item), r.metric): r.value for r in projections(rows(), [2338])}
+    rows_of_law = projections(rows(), [100, 2338])  # 100 are measured
+    made = {(r.epsilon, int(r.item), r.metric): r.value for r in rows_of_law}
+    assert {people for _, people, _ in made} == {50, 2338}
     # Epsilon inf has no noise to compare: no people change it.
     assert {epsilon for epsilon, *_ in made} == {8.0, 4.0, 1.0}
     assert made[8.0, 2338, METRIC] == pytest.approx(20.1 + 200 / 2338)
