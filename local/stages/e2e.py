@@ -192,7 +192,7 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
 
 def train_public_models(r: Recipe, o: E2eOptions, e: E2e) -> None:
     """Stage 4: each model of public data alone; what is tuned on dev is tuned for it."""
-    e.own = own_search(r, e.data, o.whisper)
+    e.own += own_search(r, e.data, o.whisper)  # of all that share this list
     for model in o.models:
         folder = f"{e.base}/{model}/public"
         if model == "whisper":

@@ -58,6 +58,12 @@ def test_it_learns_public_speech_first(tmp_path: Path) -> None:
         "whisper/dpsgd_8": "dpsgd",
         "whisper/dpsgd_8_2people": "dpsgd",
     }
+    pairs = {(row["system"], row["against"]) for row in every if row["against"]}
+    assert {
+        (f"whisper/{system}", f"whisper/{other}")
+        for system in ("nonprivate", "nonprivate_2people", "dpsgd_8", "dpsgd_8_2people")
+        for other in ("public", "imported")
+    } <= pairs
     people = {row["system"]: row["value"] for row in every if row["metric"] == "people"}
     exp = work / "exp/dpsgd_tiny_whisper_tokenizer_tuned_speaker_2people"
     # Two of all of train: the pool is the corpus's own, and public speech another corpus's.
