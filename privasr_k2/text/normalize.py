@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 CASES = ("keep", "lower", "upper")
 """How words are written: as found, or all in one case."""
@@ -58,5 +58,10 @@ def in_case(normalize: Callable[[str], str], case: str) -> Callable[[str], str]:
     keeps = normalize
     if normalize is normalize_english:
         keeps = functools.partial(normalize_english, keep_case=True)
-    change = {"keep": str, "lower": str.lower, "upper": str.upper}[case]
+    changes: Mapping[str, Callable[[str], str]] = {
+        "keep": str,
+        "lower": str.lower,
+        "upper": str.upper,
+    }
+    change = changes[case]
     return lambda text: unicodedata.normalize("NFC", change(keeps(text)))
