@@ -252,7 +252,7 @@ def check_gpus(device: str = "auto") -> list[Finding]:
         return []
     version, architectures, gpus = json.loads(done.stdout.splitlines()[-1])
     chosen = device.partition(":")[2]
-    if chosen:
+    if chosen.isdecimal():
         gpus = gpus[int(chosen) : int(chosen) + 1]
     findings = []
     for name, major, minor in gpus:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # tests/smoke.sh [PYTHON]: the package without torch in an empty environment of another Python.
 #
-# Installs `.[report]` with PYTHON (default: python3.13), runs `privasr plan`, `compare` and `report`, and the tests
-# that need no torch. Where PYTHON is missing it is left out, and says so.
+# Installs `.[report]` with PYTHON (default: python3.13), runs `privasr plan` and `report`, and the tests that need no
+# torch, those of `privasr compare` among them. Where PYTHON is missing it is left out, and says so.
 set -euo pipefail
 
 if [[ ${1-} == -h || ${1-} == --help ]]; then sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0; fi

@@ -15,7 +15,7 @@ r"""Import a model, a lang folder or graph of icefall, or what a recognizer made
     privasr import --raw-scores exp/chain/scores_dev/*.ark --raw-graph graph/HCLG.fst \
         --raw-words graph/words.txt --raw-transitions exp/chain/final.mdl --raw-data data/dev \
         --out-lattices exp/chain/lattices_dev/1.safetensors \
-        --config conf/common.yaml#kaldi_scores
+        --config conf/common.yaml#kaldi_lattices conf/common.yaml#kaldi_scores
 
 The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T,
 F), lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of

@@ -31,7 +31,7 @@ _EXPECTED = "a Kaldi archive of float matrices (.ark), or its .scp"
 
 @dataclass(frozen=True)
 class ScoresConfig(KaldiLatticeConfig):
-    """The search and what becomes of its lattices; ``conf/common.yaml#kaldi_scores``.
+    """The search and its lattices; section ``kaldi_scores`` upon ``kaldi_lattices``.
 
     Args:
         acoustic_scale: of log-likelihoods, before the search.

@@ -4,8 +4,7 @@ The mean update of N people has noise of standard deviation sigma C / N in each 
 the noise multiplier, C the clip. So DP-SGD of N people at some epsilon hears the speech of those N,
 and meets the relative noise sigma / N. One set of people at several epsilons shows how the error
 rate rises with it, and says what is to be expected of any other number of people at the noise that
-they would have. More people also bring more speech, so that the law is too high for them, and too
-low for fewer.
+they would have. That other numbers of people bring more speech, or less, is left out.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def test_lists_of_log_likelihoods_begin_with_the_best_path(folder: Path) -> None
     """Kaldi's lattice decoder and its best-path decoder, in one graph of ours."""
     import torch
 
-    given = [section("kaldi_scores")]
+    given = [section("kaldi_lattices"), section("kaldi_scores")]
     settings = config.load(ScoresConfig, given, ["num_paths=2", "search_beam=100"])
     graph, table = own_graph(folder, settings)
     log_probs, lengths = noise(6.0)

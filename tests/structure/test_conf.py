@@ -44,8 +44,9 @@ def upon(name: str) -> str:
 
 
 def resolve(name: str) -> type[Any]:
-    """The dataclass that the comment above a section names."""
-    match = re.search(r"^# Class: ([\w.]+)\.(\w+)$", comment(upon(name)), re.MULTILINE)
+    """The dataclass that the comment above a section names, or that of the section below it."""
+    both = f"{comment(name)}\n{comment(upon(name))}"
+    match = re.search(r"^# Class: ([\w.]+)\.(\w+)$", both, re.MULTILINE)
     assert match, f"section {name} has no comment '# Class: MODULE.CLASS'"
     return getattr(importlib.import_module(match[1]), match[2])
 

@@ -77,7 +77,7 @@ def walk() -> str:
     """The commands of the page."""
     page = (ROOT / "docs/fmp.md").read_text(encoding="utf-8")
     [block] = re.findall(r"```bash\n(for role.*?)```", page, re.DOTALL)
-    assert block.count("\n") <= 15
+    assert len(re.findall(r"(?<!\\)\n", block)) <= 15  # a command may take several lines
     return block
 
 

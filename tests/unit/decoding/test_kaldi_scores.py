@@ -122,7 +122,8 @@ def graph(tmp_path: Path) -> Path:
 
 def settings(**values: Any) -> ScoresConfig:
     given = [f"{name}={value}" for name, value in values.items()]
-    return configs.load(ScoresConfig, [section("kaldi_scores")], given)
+    files = [section("kaldi_lattices"), section("kaldi_scores")]
+    return configs.load(ScoresConfig, files, given)
 
 
 def best_of_all(matrix: np.ndarray, scale: float) -> dict[str, float]:
@@ -156,7 +157,8 @@ def test_lists_are_those_of_all_paths(tmp_path: Path) -> None:
     scores = write_scores(tmp_path / "scores.ark", MATRICES)
     base = (
         f"import_external --raw-scores {scores} --raw-graph {tmp_path}/HCLG.fst"
-        f" --raw-words {tmp_path}/words.txt --config {section('kaldi_scores')}"
+        f" --raw-words {tmp_path}/words.txt --config {section('kaldi_lattices')}"
+        f" {section('kaldi_scores')}"
     )
     wide = "--set search_beam=1000 lattice_beam=1000 acoustic_scale=0.7 num_paths=1000"
     call(base, f"--raw-transitions {tmp_path}/final.mdl --out-nbest {tmp_path}/n/1.jsonl {wide}")
