@@ -130,7 +130,7 @@ def test_concurrent_writers_lose_nothing(tmp_path):
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]
-    found = {entry.release for entry in Ledger(path, KEY).entries()}
+    found = {one.release for one in Ledger(path, KEY).entries()}
     assert found == {entry(100 * p + n).release for p in range(3) for n in range(10)}
 
 
