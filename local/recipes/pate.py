@@ -37,6 +37,7 @@ class Options(PhoneOptions, E2eOptions):
     teachers: Counts = option((15,), "numbers of teachers")
     heads: bool = option(False, "teachers are heads on the public model's frozen lower layers")
     score_teachers: int = option(3, "teachers of each number that are decoded alone")
+    score_ensemble: bool = option(True, "all teachers of each number are decoded together")
     epsilons: Positives = option((8.0, inf), "epsilons of the labels; inf: votes without noise")
     sweep_epsilons: Positives = option((), "further epsilons, for the first of --models")
     mechanisms: Mechanisms = option(("gnmax", "lnmax"), "aggregation mechanisms")

@@ -164,10 +164,15 @@ def public_graph(r: Recipe, o: E2eOptions, s: Sides) -> str:
 
 
 def recognize(r: Recipe, e: E2e, number: int, title: str, *, model: str, role: str, feats: str,
-              out: str, weights: str | None = None, **settings: str) -> str:
-    """Decode a role, with the weights that dev chose or over a grid of them."""
+              out: str, weights: str | None = None, in_shards: str | None = None,
+              **settings: str) -> str:
+    """Decode a role, with the weights that dev chose or over a grid of them.
+
+    Args:
+        in_shards: of teachers that decode together; ``model`` is their folder.
+    """
     return r.stage(number, title, "decode", jobs=r.run.nj, device=True,
-                   config=e.decoding, in_model=model,
+                   config=e.decoding, in_model=model, in_shards=in_shards,
                    in_graph=e.graph or None, in_feats=feats, in_weights=weights,
                    out_hyps=f"{out}/JOB.jsonl", set={"role": role, **settings})
 

@@ -104,6 +104,11 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
                 in_shards=f"{shards(r, o, number)}/shards.json", in_lang=e.lang,
                 in_init=public_init(o, e, model), out_dir=f"{out}/JOB",
                 set={"epochs": o.private_epochs, **part_values(r)})
+    if o.score_ensemble:
+        system = r.system(f"{model}/ensemble_{number}", label=f"ensemble of {number} teachers",
+                          method="ensemble", compare_with=[e.public_model[model]], model=model,
+                          teachers=number)
+        e.decoded.append((system, model, out, {"in_shards": shards(r, o, number)}))
     for k in range(1, min(number, o.score_teachers) + 1):
         system = r.system(f"{model}/teacher_{number}_{k}", label=f"teacher {k} of {number}",
                           method="teacher", compare_with=[e.public_model[model]], model=model,

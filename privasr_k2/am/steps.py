@@ -7,6 +7,7 @@ inside a sequence, stands for the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -69,6 +70,29 @@ class JointSteps:
     def _joint(self, parts: list[Prefixes]) -> Prefixes:
         weighted = [weight * part.scores for (weight, _), part in zip(self._parts, parts)]
         return Prefixes(torch.stack(weighted).sum(0), parts)
+
+
+class MeanSteps:
+    """Several models at once: the log of the mean of their probabilities of the next token.
+
+    Args:
+        parts: steppers over the same utterances, one at least.
+    """
+
+    def __init__(self, parts: Sequence[Stepper]) -> None:
+        self._parts = tuple(parts)
+        self.num = self._parts[0].num
+
+    def start(self) -> Prefixes:
+        return self._mean([stepper.start() for stepper in self._parts])
+
+    def extend(self, prefixes: Prefixes, rows: Tensor, tokens: Tensor) -> Prefixes:
+        pairs = zip(self._parts, prefixes.memory)
+        return self._mean([stepper.extend(part, rows, tokens) for stepper, part in pairs])
+
+    def _mean(self, parts: list[Prefixes]) -> Prefixes:
+        scores = torch.stack([part.scores for part in parts])
+        return Prefixes(scores.logsumexp(0) - math.log(len(parts)), parts)
 
 
 def scanned(weights: Tensor, entering: Tensor) -> Tensor:

@@ -11,6 +11,11 @@ import numpy as np
 from privasr_k2.fileio import atomic_path
 
 _STYLE: Any = {"svg.hashsalt": "inversion", "svg.fonttype": "none", "font.size": 8.0}
+_AXES = {
+    "fbank": "mel bin",
+    "mfcc": "cepstral coefficient",
+    "sphinx": "cepstral coefficient",
+}
 
 
 def mel_spectrogram(features: np.ndarray, *, mel_bins: int, lifter: float) -> np.ndarray:
@@ -34,14 +39,36 @@ def mel_spectrogram(features: np.ndarray, *, mel_bins: int, lifter: float) -> np
     return features / lifted @ transform
 
 
+def picture_axis(kind: str, mel_bins: int) -> str:
+    """What a picture's vertical axis counts, by the kind of features.
+
+    Args:
+        kind: of ``features.yaml``: fbank, mfcc, sphinx, given, ...
+        mel_bins: as in :func:`mel_spectrogram`.
+
+    >>> [picture_axis(kind, 0) for kind in ("fbank", "mfcc", "given")]
+    ['mel bin', 'cepstral coefficient', 'feature']
+    >>> picture_axis("sphinx", 40)
+    'mel bin, from cepstra'
+    """
+    if mel_bins:
+        return "mel bin, from cepstra"
+    return _AXES.get(kind, "feature")
+
+
 def draw_side_by_side(
-    rows: Sequence[tuple[str, Sequence[tuple[str, np.ndarray]]]], frame_shift: float, path: Path
+    rows: Sequence[tuple[str, Sequence[tuple[str, np.ndarray]]]],
+    frame_shift: float,
+    path: Path,
+    *,
+    axis: str,
 ) -> None:
     """Draw words, one a row, as SVG: the same arrays give the same file.
 
     Args:
-        rows: a word and its panels, each a title and log-mel energies (T, B).
+        rows: a word and its panels, each a title and features (T, B).
         frame_shift: seconds.
+        axis: title of the vertical axis, of :func:`picture_axis`.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -51,18 +78,18 @@ def draw_side_by_side(
         figure = Figure(figsize=(1.9 * columns, 1.9 * len(rows)), layout="constrained")
         grid = figure.subplots(len(rows), columns, squeeze=False)
         for axes, (word, panels) in zip(grid, rows):
-            for column, axis in enumerate(axes):
+            for column, panel in enumerate(axes):
                 if column >= len(panels):
-                    axis.set_axis_off()
+                    panel.set_axis_off()
                     continue
                 title, values = panels[column]
                 # What is louder or softer as a whole is no difference of form.
                 shown = values - values.mean()
                 extent = (0.0, len(values) * frame_shift, 0.0, float(values.shape[1]))
-                axis.imshow(shown.T, origin="lower", aspect="auto", extent=extent, cmap="magma")
-                axis.set_title(title, fontsize=7)
+                panel.imshow(shown.T, origin="lower", aspect="auto", extent=extent, cmap="magma")
+                panel.set_title(title, fontsize=7)
                 if column == 0:
-                    axis.set_ylabel(f"{word}\nmel bin")
-                axis.set_xlabel("seconds")
+                    panel.set_ylabel(f"{word}\n{axis}")
+                panel.set_xlabel("seconds")
         with atomic_path(path) as temporary:
             figure.savefig(temporary, format="svg", metadata={"Date": None})

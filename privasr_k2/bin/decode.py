@@ -8,7 +8,8 @@ within a beam, each with the scores of its best alignment; --out-kaldi writes th
 lattice-copy.
 
 Without --in-graph the model is an end-to-end one: --out-hyps, and --out-nbest from the same search;
-LM weights are 0. --set head=K decodes with one head of a folder of train_heads, either way.
+LM weights are 0. --set head=K decodes with one head of a folder of train_heads, either way;
+--in-shards with all teachers of a folder, by the mean of their posteriors [yang2022, eq. 3].
 
     privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone \
         --in-feats data/feats_fbank --out-hyps exp/ctc/decode_dev/1.jsonl \
@@ -39,7 +40,8 @@ def main() -> None:
     args = cli.arguments(
         __doc__,
         device=True,
-        in_model="PATH the model's folder, or heads",
+        in_model="PATH the model's folder, heads, or with --in-shards all teachers",
+        in_shards="[PATH] the teachers' shards: all decode together",
         in_graph="[PATH] the graph folder; not for end-to-end models",
         in_feats="PATH the feature folder",
         in_weights="[PATH] weights.json, chosen on dev",
@@ -74,6 +76,8 @@ def _check(args: argparse.Namespace) -> None:
             "--out-hyps; --out-nbest with --in-weights, maybe --in-lang; or --out-lattices with "
             "--in-weights, maybe --out-kaldi"
         )
+    if args.in_shards is not None and not (args.out_hyps or args.out_nbest):
+        fits, wrong, needs = False, ["in_shards"], "--in-shards with --out-hyps or --out-nbest"
     if not fits:
         found = " ".join(f"--{name.replace('_', '-')}" for name in wrong) or "none of them"
         raise ConfigError("the command line", needs, found, "see --help")
@@ -87,17 +91,25 @@ def _opened(args: argparse.Namespace, config: Any, open_decoder: Callable[..., A
     from privasr_k2.graph.folder import check_outputs
 
     device = choose_device(args.device)
-    model = _head(args, config.head, device) if config.head else load_model(args.in_model, device)
+    model = _teachers(args, config.head, device) or load_model(args.in_model, device)
     decoder = open_decoder(args.in_graph, config, device=device)
     outputs = model.num_tokens, model.tokens, model.ctc_topology
     check_outputs(decoder.graph, *outputs, args.in_model)
     return device, model, decoder, load_cuts(args.in_feats, config.role)
 
 
-def _head(args: argparse.Namespace, number: int, device: str) -> Any:
+def _teachers(args: argparse.Namespace, head: int, device: str) -> Any:
+    """All teachers as one model, or one head; None for a model by itself."""
     from privasr_k2.pate.heads import load_heads
+    from privasr_k2.pate.loading import open_ensemble
+    from privasr_k2.pate.shards import read_shards
 
-    return load_heads(args.in_model, device, per_token=False, chosen=[number]).models[0]
+    if args.in_shards is not None:
+        teachers = read_shards(args.in_shards).teachers
+        return open_ensemble(args.in_model, teachers, device, per_token=False)
+    if head:
+        return load_heads(args.in_model, device, per_token=False, chosen=[head]).models[0]
+    return None
 
 
 def _first_pass(args: argparse.Namespace) -> None:
@@ -163,10 +175,7 @@ def _end_to_end(args: argparse.Namespace) -> None:
         config = dataclasses.replace(config, insertion_penalties=[penalty])
     torch.set_num_threads(args.num_jobs)
     device = str(choose_device(args.device))
-    if config.head:
-        model = _head(args, config.head, device)
-    else:
-        model = load_recognizer(args.in_model, device)
+    model = _teachers(args, config.head, device) or load_recognizer(args.in_model, device)
     prepare(model, args.in_model, config)
     decoded = list(decode_e2e(model, load_cuts(args.in_feats, config.role), config, device))
     write_jsonl(args.out_hyps, (record.to_dict() for record, _ in decoded))

@@ -28,7 +28,7 @@ import logging
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.fileio import write_json
+from privasr_k2.fileio import read_yaml, write_json
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def main() -> None:
         in_others="[FEATS+] not in the training",
         in_aligner="[DIR] a public CTC model",
         out_values="[FILE] JSON, for report",
-        out_picture="[FILE] spectrograms side by side, SVG",
+        out_picture="[FILE] features side by side, SVG",
     )
     attack = [args.in_models, args.in_background, args.out_inversion]
     compare = [args.in_inversions, args.in_members, args.in_others, args.out_values]
@@ -107,8 +107,9 @@ def _compare(args: argparse.Namespace) -> None:
     from privasr_k2.attack.inversion_files import read_inversion
     from privasr_k2.attack.inversion_report import examine, panels, report_values
     from privasr_k2.attack.occurrences import cuts_of, find_occurrences
-    from privasr_k2.attack.pictures import draw_side_by_side
+    from privasr_k2.attack.pictures import draw_side_by_side, picture_axis
     from privasr_k2.attack.settings import InversionReportConfig
+    from privasr_k2.data.features import ABOUT
     from privasr_k2.graph.lang import check_same_tokens, load_lang
 
     config = cli.load(InversionReportConfig, args)
@@ -134,7 +135,10 @@ def _compare(args: argparse.Namespace) -> None:
     write_json(args.out_values, report_values(results, config))
     if args.out_picture is not None:
         rows = panels(inversions, members, config)
-        draw_side_by_side(rows, inversions[0].frame_shift, args.out_picture)
+        about = args.in_members[0] / ABOUT
+        kind = read_yaml(about)["kind"] if about.is_file() else ""
+        axis = picture_axis(kind, config.mel_bins)
+        draw_side_by_side(rows, inversions[0].frame_shift, args.out_picture, axis=axis)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,9 @@ def prepare(model: Recognizer, folder: Path, config: EndToEndConfig) -> None:
     if model.tokens is None or not spell_words(model.tokens):
         expected = f"tokens that begin words with {WORD_START}"
         raise DataError(folder, expected, "none", "train with --units char or bpe_N")
-    if config.ctc_weight >= 0 and hasattr(model, "ctc_weight"):
-        model.ctc_weight = config.ctc_weight
+    for one in getattr(model, "models", (model,)):  # those of an ensemble
+        if config.ctc_weight >= 0 and hasattr(one, "ctc_weight"):
+            one.ctc_weight = config.ctc_weight
 
 
 def join_tokens(tokens: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Teachers that vote together: for hypotheses of an utterance, for frames, for the next token.
+"""Teachers together: votes for hypotheses, frames and the next token, and their mean posteriors.
 
 Each teacher has its own shard, and one vote a query whatever its score. A teacher without anything
 to learn from abstains, whatever it scores. Votes are private whole numbers that sum to the number
@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from privasr_k2.am.ctc import CtcModel
+from privasr_k2.am.ctc_prefix import CtcSteps
 from privasr_k2.am.sequence import Recognizer
-from privasr_k2.am.steps import Prefixes, Stepper
+from privasr_k2.am.steps import MeanSteps, Prefixes, Stepper
 from privasr_k2.errors import DataError
 
 #: For each utterance its hypotheses as token numbers from 1.
@@ -46,7 +48,8 @@ class TeacherEnsemble:
             raise DataError("the ensemble", expected, sizes_seen, "train them with one lang folder")
         self.models, self.per_token = tuple(models), per_token
         self.num_teachers, self.num_tokens = len(self.models), self.models[0].num_tokens
-        self.tokens = self.models[0].tokens
+        self.tokens, self.subsampling = self.models[0].tokens, self.models[0].subsampling
+        self.ctc_topology = getattr(self.models[0], "ctc_topology", "standard")
         self.votes = np.array([int(k not in abstaining) for k in range(self.num_teachers)])
 
     @torch.no_grad()
@@ -96,12 +99,58 @@ class TeacherEnsemble:
         Raises:
             DataError: teachers without outputs of CTC.
         """
+        for log_probs, kept in self._log_probs(features, lengths):
+            for own in log_probs.double():
+                yield own.exp().cpu().numpy(), kept.cpu().numpy()
+
+    def _log_probs(self, features: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Of the teachers in order, some at a time: (K, N, T', C) and (N,) true frames."""
+        if not all(hasattr(model, "log_probs") for model in self.models):
+            expected, way_out = "outputs of CTC for every frame", "let them vote by utterance"
+            raise DataError("the teachers", expected, "none", way_out)
         for model in self.models:
-            if not hasattr(model, "log_probs"):
-                expected, way_out = "outputs of CTC for every frame", "let them vote by utterance"
-                raise DataError("the teachers", expected, "none", way_out)
-            log_probs, kept = model.log_probs(features, lengths)
-            yield log_probs.double().exp().cpu().numpy(), kept.cpu().numpy()
+            log_probs, kept = model.log_probs(features, lengths)  # type: ignore[attr-defined]
+            yield log_probs[None], kept
+
+    @property
+    def _is_ctc(self) -> bool:
+        return all(isinstance(model, CtcModel) for model in self.models)
+
+    def log_probs(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """log T_ens(s | x): the mean of the posteriors of the teachers that vote.
+
+        [yang2022, eq. 3] with equal weights. Nothing protects it.
+
+        Returns:
+            (N, T', C) float32, natural log, and (N,) true frames.
+
+        Raises:
+            DataError: teachers without outputs of CTC, or all abstain.
+        """
+        total, votes, kept, first = 0.0, self._voting(), lengths, 0
+        for log_probs, kept in self._log_probs(features, lengths):  # noqa: B007 (the last counts)
+            own = votes[first : first + len(log_probs)].to(log_probs.device)
+            total = total + (own.view(-1, 1, 1, 1) * log_probs.double().exp()).sum(0)
+            first += len(log_probs)
+        return (total / votes.sum()).log().float(), kept  # type: ignore[union-attr]
+
+    def _voting(self) -> Tensor:
+        if not self.votes.any():
+            way_out = "give shards with data to one teacher at least"
+            raise DataError("the ensemble", "a teacher that votes", "all abstain", way_out)
+        return torch.from_numpy(self.votes).double()
+
+    def encode(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """As :meth:`privasr_k2.am.sequence.Recognizer.encode`: each teacher encodes by itself."""
+        return self.log_probs(features, lengths) if self._is_ctc else (features, lengths)
+
+    @torch.no_grad()
+    def stepper(self, encoded: Tensor, lengths: Tensor) -> Stepper:
+        """A stepper by the teachers' mean: of the frames for CTC, else of the next token."""
+        if self._is_ctc:
+            return CtcSteps(encoded, lengths)
+        voting = [self.models[k] for k in self._voting().nonzero().flatten().tolist()]
+        return MeanSteps([model.stepper(*model.encode(encoded, lengths)) for model in voting])
 
     def token_votes(self, features: Tensor, lengths: Tensor) -> TokenVotes:
         """Votes for the next token, all teachers reading the same tokens."""

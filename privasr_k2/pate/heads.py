@@ -123,6 +123,16 @@ class HeadEnsemble(TeacherEnsemble):
                 steppers.append(CtcSteps(log_probs.flatten(0, 1), kept.repeat(len(log_probs))))
         return TokenVotes(steppers, len(features), features.device, self.votes)
 
+    @torch.no_grad()
+    def _log_probs(self, features: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """As the ensemble of whole models has it; heads of CTC read together."""
+        if not isinstance(self._layers, CtcLayers):
+            yield from super()._log_probs(features, lengths)
+            return
+        lower, kept = self._layers.lower(features, lengths)
+        for heads in self._parts(lower.size(0) * lower.size(1) * self.num_tokens):
+            yield self._layers.log_probs(heads, lower[None], kept[None]), kept
+
     def losses(
         self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
     ) -> Tensor:

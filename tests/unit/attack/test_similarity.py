@@ -164,9 +164,10 @@ def test_pictures(tmp_path) -> None:  # type: ignore[no-untyped-def]
     assert names == {"STOP": ["said by b", "teacher"], "GO": ["teacher"]}
     assert (rows[0][1][0][1] == members["STOP"][2].features).all()
     for name in ("one", "two"):
-        draw_side_by_side(rows, 0.01, tmp_path / f"{name}.svg")
+        draw_side_by_side(rows, 0.01, tmp_path / f"{name}.svg", axis="cepstral coefficient")
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     text = (tmp_path / "one.svg").read_text()
+    assert "cepstral coefficient" in text and "mel" not in text
     assert "said by b" in text and text.count("<image") == 3
 
 

@@ -11,7 +11,9 @@ import torch
 
 from privasr_k2.am.beam_search import beam_search
 from privasr_k2.am.checkpoints import save_model
+from privasr_k2.am.ctc_prefix import CtcSteps
 from privasr_k2.am.kinds import new_model
+from privasr_k2.am.sequence import nbest
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.ensembles import TeacherEnsemble, votes_of
@@ -122,6 +124,59 @@ def test_the_next_token_is_voted_for_after_the_same_prefix(kind):
         rows = [rows[k] for k in own]
         reading.extend(np.array(own), np.array(tokens))
     check_counts(made, x, lengths, rows, prefixes, reading.counts())
+
+
+@pytest.mark.parametrize("kind", ["ctc", "ctc_attention"])
+def test_together_they_have_the_mean_of_the_posteriors_of_those_who_vote(kind):
+    models = [teacher(kind, seed) for seed in (1, 2, 3, 4)]
+    made = TeacherEnsemble(models, per_token=False, abstaining=[1])
+    x, lengths = features(40, 21)
+    wanted = sum(models[k].log_probs(x, lengths)[0].double().exp() for k in (0, 2, 3)) / 3
+    found, kept = made.log_probs(x, lengths)
+    torch.testing.assert_close(found.exp(), wanted.float(), rtol=0, atol=1e-6)
+    assert kept.tolist() == models[0].log_probs(x, lengths)[1].tolist()
+    with pytest.raises(DataError, match="all abstain"):
+        TeacherEnsemble(models, per_token=False, abstaining=range(4)).log_probs(x, lengths)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_together_they_read_hypotheses_like_one_model(kind):
+    """The search of an ensemble: the mean of the next token's posteriors, of frames for CTC."""
+    made = ensemble(kind)
+    x, lengths = features(40, 33, 21)
+    stepper = made.stepper(*made.encode(x, lengths))
+    prefixes = stepper.start()
+    rows, read = torch.tensor([0, 2]), torch.tensor([1, 3])
+    later = stepper.extend(prefixes, rows, read)
+    if kind == "ctc":  # one CTC model of the mean posteriors
+        alone = CtcSteps(*made.log_probs(x, lengths))
+        wanted = [first := alone.start(), alone.extend(first, rows, read)]
+        for found, expected in zip((prefixes, later), wanted):
+            torch.testing.assert_close(found.scores, expected.scores)
+        return
+    steppers = [model.stepper(*model.encode(x, lengths)) for model in made.models]
+    firsts = [one.start() for one in steppers]
+    afters = [one.extend(first, rows, read) for one, first in zip(steppers, firsts)]
+    for found, each in ((prefixes, firsts), (later, afters)):
+        mean = torch.stack([one.scores.exp() for one in each]).mean(0)
+        torch.testing.assert_close(found.scores.exp(), mean)
+
+
+def test_an_ensemble_of_one_decodes_as_that_one():
+    x, lengths = features(40, 33, 21)
+    longest = torch.tensor([6, 6, 6])
+    for kind in KINDS:
+        model = teacher(kind, 1)
+        made = TeacherEnsemble([model, model], per_token=False)
+        found = [
+            nbest(one, x, lengths, longest, beam=4, num_paths=3)  # type: ignore[arg-type]
+            for one in (made, model)
+        ]
+        for one, own in zip(*found):
+            assert [path.tokens for path in one] == [path.tokens for path in own]
+            np.testing.assert_allclose(
+                [path.score for path in one], [path.score for path in own], rtol=1e-5
+            )
 
 
 def check_counts(made: Any, x: Any, lengths: Any, rows: Any, prefixes: Any, counts: Any) -> None:

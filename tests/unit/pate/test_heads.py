@@ -165,6 +165,8 @@ def test_heads_vote_as_whole_models_do(kind, trained, encoder, per_token):
     assert [row.tolist() for row in votes] == [row.tolist() for row in expected_votes]
     assert all(row.sum() == 5 for row in votes) and np.ptp(expected[:, 0, 0]) > 0.1
     assert ensemble.hypothesis_scores(x, lengths, [[], [], []]).shape == (5, 3, 0)
+    for made in (ensemble, few) if kind == "ctc" else ():
+        torch.testing.assert_close(made.log_probs(x, lengths), whole.log_probs(x, lengths), **close)
     readings = [made.token_votes(x, lengths) for made in (whole, ensemble, few)]
     for rows, tokens in (([0, 1, 2], [1, 2, 3]), ([2, 0], [3, 3]), ([1], [1])):
         expected = readings[0].scores()
