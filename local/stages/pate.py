@@ -134,6 +134,7 @@ class Releases:
     def cast_votes(self) -> None:
         """Stage 9: what every teacher votes, or its posteriors; and how far teachers agree."""
         r, o, e = self.r, self.o, self.e
+        graph = e.graph and o.vote == "utterance"
         kinds = dict.fromkeys(["votes", *(mechanism(name).aggregates for name in o.mechanisms)])
         for model in o.models:
             for number in o.teachers:
@@ -143,6 +144,7 @@ class Releases:
                             in_private_teachers=teachers_folder(r, model, number),
                             in_shards=shards(r, o, number),
                             in_public_nbest=nbest(e, model) if o.vote == "utterance" else None,
+                            in_public_weights=e.weights(model) if graph else None,
                             out_votes=f"{r.exp}/{model}/{kind}_{number}/JOB.safetensors",
                             set={"vote": o.vote, "of": kind})
                 about = r.about(f"{model}/agreement_{number}", f"{number} teachers, {model}",

@@ -7,7 +7,9 @@ r"""Let the teachers vote on a public pool, or on one job's share of it. The out
 
 --in-private-teachers holds folders 1 to I of train_am, or the output of train_heads.
 --in-public-nbest holds the hypotheses to vote on, of a public model or of a student of released
-labels. Lists that depend on private data are refused.
+labels. Lists that depend on private data are refused. --in-public-weights are those that dev chose
+for the public model in its graph: each teacher then adds the LM's weighted score, which its list
+has, to its own.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ def main() -> None:
         in_feats="DIR the public pool",
         in_lang="DIR the teachers' language folder",
         in_public_nbest="[DIR] what is voted for, *.jsonl",
+        in_public_weights="[PATH] weights.json: of the graph's LM",
         out_votes="FILE *.safetensors; private",
     )
 
     import torch
 
     from privasr_k2.data.manifests import load_cuts
+    from privasr_k2.decoding.tune import read_weights
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.loading import open_ensemble
     from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
@@ -49,7 +53,8 @@ def main() -> None:
             raise ConfigError(place, "--in-public-nbest", "none", "give lists, or --set vote=frame")
         check_public(args.in_public_nbest)
         lists, lang = read_nbest(args.in_public_nbest), load_lang(args.in_lang)
-        hypotheses = nbest_hypotheses(lists, lang, config.max_hyps)
+        weights = None if args.in_public_weights is None else read_weights(args.in_public_weights)
+        hypotheses = nbest_hypotheses(lists, lang, config.max_hyps, weights)
     shards, device = read_shards(args.in_shards), str(choose_device(args.device))
     ensemble = open_ensemble(
         args.in_private_teachers, shards.teachers, device, per_token=config.per_token

@@ -21,6 +21,8 @@ from privasr_k2.errors import DataError
 
 #: For each utterance its hypotheses as token numbers from 1.
 Hyps = Sequence[Sequence[Sequence[int]]]
+#: For each utterance a public score of each hypothesis.
+LmScores = Sequence[Sequence[float]]
 
 
 class TeacherEnsemble:
@@ -53,8 +55,14 @@ class TeacherEnsemble:
         self.votes = np.array([int(k not in abstaining) for k in range(self.num_teachers)])
 
     @torch.no_grad()
-    def hypothesis_scores(self, features: Tensor, lengths: Tensor, hyps: Hyps) -> np.ndarray:
-        """log P of every teacher, (I, N, most hypotheses) float64, padded with -inf."""
+    def hypothesis_scores(
+        self, features: Tensor, lengths: Tensor, hyps: Hyps, lm: LmScores | None = None
+    ) -> np.ndarray:
+        """log P of every teacher, (I, N, most hypotheses) float64, padded with -inf.
+
+        Args:
+            lm: public scores, natural log, that each teacher adds to its own; None: none.
+        """
         num = np.array([len(own) for own in hyps])
         scores = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
         if num.sum():
@@ -63,6 +71,8 @@ class TeacherEnsemble:
             targets = nn.utils.rnn.pad_sequence(flat, batch_first=True).to(features.device)
             sizes = torch.tensor([*map(len, flat)], device=features.device)
             values = self._scores_of(features, lengths, rows, targets, sizes).double().cpu().numpy()
+            if lm is not None:
+                values = values + np.concatenate([np.asarray(own, float) for own in lm])
             if self.per_token:
                 values = values / (sizes.cpu().numpy() + 1)
             inside = np.arange(scores.shape[2]) < num[:, None]
@@ -75,16 +85,18 @@ class TeacherEnsemble:
         encoded = ((model, model.encode(features, lengths)) for model in self.models)
         return torch.stack([model.log_likelihoods(*given, *hyps) for model, given in encoded])
 
-    def hypothesis_votes(self, features: Tensor, lengths: Tensor, hyps: Hyps) -> list[np.ndarray]:
+    def hypothesis_votes(
+        self, features: Tensor, lengths: Tensor, hyps: Hyps, lm: LmScores | None = None
+    ) -> list[np.ndarray]:
         """For each utterance (M,) int64 votes; each teacher that votes takes its likeliest."""
-        scores = self.hypothesis_scores(features, lengths, hyps)
+        scores = self.hypothesis_scores(features, lengths, hyps, lm)
         return votes_of(scores[self.votes > 0], [*map(len, hyps)])
 
     def hypothesis_posteriors(
-        self, features: Tensor, lengths: Tensor, hyps: Hyps
+        self, features: Tensor, lengths: Tensor, hyps: Hyps, lm: LmScores | None = None
     ) -> list[np.ndarray]:
         """The teachers' shares of an utterance's hypotheses: (I, M) float64, rows of sum 1 or 0."""
-        scores = self.hypothesis_scores(features, lengths, hyps)
+        scores = self.hypothesis_scores(features, lengths, hyps, lm)
         shares = np.exp(scores - np.maximum(scores.max(axis=2, keepdims=True), -1e300))
         sums = shares.sum(axis=2, keepdims=True)
         shares = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)

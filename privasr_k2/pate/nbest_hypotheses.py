@@ -20,7 +20,8 @@ from privasr_k2.graph.spelled import spellings
 from privasr_k2.privacy.lineage import work_dir_of
 from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path, values_of
-from privasr_k2.scoring.nbest_lists import NbestLists
+from privasr_k2.scoring.hypotheses import Weights
+from privasr_k2.scoring.nbest_lists import GRAPH, Hypothesis, NbestLists
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +36,14 @@ class NbestHypotheses:
     Attributes:
         words: utterance to its hypotheses, the public model's best first; two at least.
         tokens: the same in token numbers.
+        lm_scores: weighted score of each hypothesis by the public LM of the graph; 0 without one.
         margins: log-probability of the best hypothesis less that of the second, in nats.
         single: utterances with fewer than two hypotheses, which are not voted on.
     """
 
     words: dict[str, tuple[str, ...]]
     tokens: dict[str, tuple[tuple[int, ...], ...]]
+    lm_scores: dict[str, tuple[float, ...]]
     margins: dict[str, float]
     single: tuple[str, ...]
 
@@ -50,15 +53,21 @@ class NbestHypotheses:
         return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()
 
 
-def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypotheses:
+def nbest_hypotheses(
+    lists: NbestLists, lang: Lang, max_hyps: int, weights: Weights | None = None
+) -> NbestHypotheses:
     """The hypotheses of public N-best lists that tokens can spell, at most ``max_hyps`` each.
+
+    Args:
+        weights: of the graph's LM and of a word, which dev chose for the public model; None: lists
+            of end-to-end search.
 
     Raises:
         DataError: no utterance has two hypotheses.
     """
     vocabulary = {word for nbest in lists.lists for hyp in nbest.hyps for word in hyp.words.split()}
     spelled = spellings(lang, vocabulary)
-    words, tokens, margins, single = {}, {}, {}, []
+    words, tokens, lm_scores, margins, single = {}, {}, {}, {}, []
 
     def spoken(text: str) -> tuple[int, ...]:
         return tuple(token for word in text.split() for token in spelled[word])
@@ -71,14 +80,24 @@ def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypot
             continue
         words[nbest.id] = tuple(hyp.words for hyp in kept)
         tokens[nbest.id] = tuple(spoken(hyp.words) for hyp in kept)
-        margins[nbest.id] = kept[0].am_score - kept[1].am_score
+        lm_scores[nbest.id] = tuple(_lm_score(hyp, weights) for hyp in kept)
+        first, second = (hyp.am_score + _lm_score(hyp, weights) for hyp in kept[:2])
+        margins[nbest.id] = first - second
     if not words:
         expected, way_out = (
             "utterances with two or more hypotheses",
             "search for more: num_paths, beam",
         )
         raise DataError(lists.place, expected, "none", way_out)
-    return NbestHypotheses(words, tokens, margins, tuple(single))
+    return NbestHypotheses(words, tokens, lm_scores, margins, tuple(single))
+
+
+def _lm_score(hyp: Hypothesis, weights: Weights | None) -> float:
+    """What the first pass adds to a hypothesis's acoustic score, in nats."""
+    if weights is None:
+        return 0.0
+    penalty = weights.insertion_penalty * len(hyp.words.split())
+    return weights.lm_weight * hyp.lm_scores.get(GRAPH, 0.0) - penalty
 
 
 def check_public(path: Path) -> bool:

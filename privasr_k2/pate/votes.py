@@ -202,9 +202,10 @@ def _caster(
     ) -> list[np.ndarray]:
         assert hypotheses is not None
         hyps = [hypotheses.tokens[cut.id] for cut in cuts]
+        given = features, lengths, hyps, [hypotheses.lm_scores[cut.id] for cut in cuts]
         if config.of == VOTES:
-            return [row[None] for row in ensemble.hypothesis_votes(features, lengths, hyps)]
-        posteriors = ensemble.hypothesis_posteriors(features, lengths, hyps)
+            return [row[None] for row in ensemble.hypothesis_votes(*given)]
+        posteriors = ensemble.hypothesis_posteriors(*given)
         return [_steps(rows, share[:, None]).sum(axis=0)[None] for rows in posteriors]
 
     def by_frame(

@@ -99,7 +99,7 @@ def made_votes(rows: list[list[int]], **changes: Any) -> tuple[Votes, NbestHypot
     """Votes for the hypotheses of utterances u0, u1, ..., and what was voted for."""
     ids = tuple(f"u{number}" for number in range(len(rows)))
     words = {name: tuple(f"{name} w{n}" for n in range(len(row))) for name, row in zip(ids, rows)}
-    hypotheses = NbestHypotheses(words, {}, {name: float(n) for n, name in enumerate(ids)}, ())
+    hypotheses = NbestHypotheses(words, {}, {}, {name: float(n) for n, name in enumerate(ids)}, ())
     sizes = [len(row) for row in rows]
     values: dict[str, Any] = dict(vote="utterance", of="votes", unit="speaker", units=90, tokens=())
     values |= dict(units_in_a_shard=9, persons=("s0",), person_votes=1)

@@ -55,6 +55,21 @@ def test_each_teacher_votes_for_what_it_finds_most_likely(kind, per_token):
         np.testing.assert_allclose(row, own, atol=2e-4)
 
 
+def test_a_public_lm_joins_each_teachers_score():
+    made = ensemble("ctc")
+    x, lengths = features(40, 33, 21)
+    lm = [[-1.0, -30.0, 2.0], [-0.5, 0.0], [-9.0, 0.0, -9.0, -9.0, -9.0]]
+    alone, joined = (made.hypothesis_scores(x, lengths, HYPS, given) for given in (None, lm))
+    for row, own in enumerate(lm):
+        found = joined[:, row, : len(own)] - alone[:, row, : len(own)]
+        np.testing.assert_allclose(found, np.tile(own, (4, 1)), atol=1e-9)
+    sure = [[0.0, 0.0, 1e6], [1e6, 0.0], [0.0] * 4 + [1e6]]
+    votes = made.hypothesis_votes(x, lengths, HYPS, sure)
+    assert [row.tolist() for row in votes] == [[0, 0, 4], [4, 0], [0, 0, 0, 0, 4]]
+    for shares in made.hypothesis_posteriors(x, lengths, HYPS, sure):
+        assert (shares.max(axis=1) > 0.999).all()
+
+
 def test_another_teacher_moves_one_vote():
     x, lengths = features(40, 33, 21)
     whole = ensemble("rnnt").hypothesis_votes(x, lengths, HYPS)

@@ -10,6 +10,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_text
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
+from privasr_k2.scoring.hypotheses import Weights
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 from tests.support.small_pate import write_lists
 
@@ -45,6 +46,19 @@ def test_words_that_nobody_has_said_are_spelled(lang, tmp_path):
     write_nbest(tmp_path / "alone" / "1.jsonl", [nbest("u0", "ab")])
     with pytest.raises(DataError, match="two or more hypotheses"):
         nbest_hypotheses(read_nbest(tmp_path / "alone"), load_lang(lang), 8)
+
+
+def test_the_graphs_lm_weighs_as_the_public_model_found_best_on_dev(lang, tmp_path):
+    hyps = tuple(
+        Hypothesis(rank, words, am, {"graph": lm, "lstm": -99.0})
+        for rank, words, am, lm in ((1, "ab ab", -4.0, -10.0), (2, "ab", -6.0, -7.0))
+    )
+    write_nbest(tmp_path / "nbest/1.jsonl", [NbestList("u0", "pool", "", "", False, hyps)])
+    lists, folder = read_nbest(tmp_path / "nbest"), load_lang(lang)
+    assert nbest_hypotheses(lists, folder, 8).lm_scores == {"u0": (0.0, 0.0)}
+    found = nbest_hypotheses(lists, folder, 8, Weights(0.5, 2.0))
+    assert found.lm_scores == {"u0": (-9.0, -5.5)}  # 0.5 lm - 2 for each word
+    assert found.margins == {"u0": pytest.approx((-4.0 - 9.0) - (-6.0 - 5.5))}
 
 
 def stage(work: Path, number: int, command: str, output: str = "") -> None:
