@@ -47,5 +47,5 @@ def stages(r: Recipe, o: Options) -> None:
         train_not_private(r, o, group)                  # 5
     for group in groups:
         train_dpsgd(r, o, group, o.dpsgd_epsilons)      # 6
-    decode_all(r, e, 7)
+    decode_all(r, o, e, 7)
     r.report(8, manifests=e.data.manifests, layout="pate", phones=o.per)

@@ -91,7 +91,7 @@ def stages(r: Recipe, o: Options) -> None:
         releases.plan()                         # 6: answers, noise and what wins, beforehand
     releases.label()                            # 10: the noise: pate.noisy_answers.noisy_winners
     releases.train_students()                   # 11: the loss: pate.distillation.student_loss
-    decode_all(r, e, 12)
+    decode_all(r, o, e, 12)
     if o.audit:
         attacks.infer_membership(r, o, e, releases)             # 13
     if o.words:

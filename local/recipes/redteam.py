@@ -33,7 +33,7 @@ def stages(r: Recipe, o: Options) -> None:
     private = redteam.plant(r, e)               # 3: the private side with canaries
     train_references(r, o, e)                   # 4-5: public model, model of all private data
     train_dpsgd(r, o, e, o.dpsgd_epsilons)      # 6: with the audit of each claim
-    decode_all(r, e, 7)
+    decode_all(r, o, e, 7)
     redteam.attack(r, o, e, private)            # 8
     r.sort_stages()
     r.report(9, manifests=e.data.manifests, phones=o.per)

@@ -36,6 +36,9 @@ class E2eOptions(PublicOptions):
         (), "parts that DP-SGD trains: all output last_block bias norm lora (default: by conf)")
     whisper: Path | None = path_option(
         "folder of a Whisper model for CTranslate2: its own decoder, beside the models")
+    weights: Literal["each", "public"] | None = option(
+        None, "LM weight and insertion penalty, by dev, of each system or the public model"
+              " (default: each in a graph)")
     private_epochs: Count | None = from_conf("am_finetune.epochs",
                                              "epochs of models of private data")
 
@@ -275,13 +278,30 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
                         out_audit=system.path("audit", "audit.json"), set={**data, **scratch})
 
 
-def decode_all(r: Recipe, e: E2e, number: int) -> None:
-    """Decode test with every system and its architecture's insertion penalty; count errors."""
+def decode_all(r: Recipe, o: E2eOptions, e: E2e, number: int) -> None:
+    """Decode test with every system, by the weights that dev chose; count errors.
+
+    Dev is public, so that what is chosen for a released model on it costs nothing.
+    """
+    each = bool(e.graph) if o.weights is None else o.weights == "each"
     for system, model, am, settings in e.decoded:
-        weights, hyps = e.weights(model), f"{system.folder}{e.below}/decode_test"
+        folder, weights = f"{system.folder}{e.below}", e.weights(model)
+        if each and system.folder != f"{e.base}/{model}/public":
+            folder += "/own_weights"
+            weights = own_weights(r, e, number, system, am, folder, settings)
+        hyps = f"{folder}/decode_test"
         recognize(r, e, number, f"decode test, {system.name}", model=am, role="test",
                   feats=e.data.feats, weights=weights, out=hyps, **settings)
         r.stage(number, f"score {system.name}", "wer", config="wer",
                 in_hyps=hyps, in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,
-                out_dir=system.add("score_test", f"{system.folder}{e.below}/score_test"),
-                set={"role": "test"})
+                out_dir=system.add("score_test", f"{folder}/score_test"), set={"role": "test"})
+
+
+def own_weights(r: Recipe, e: E2e, number: int, system: Declared, am: str, folder: str,
+                settings: dict[str, str]) -> str:
+    """The weights that are best for a system on dev."""
+    recognize(r, e, number, f"decode dev, {system.name}", model=am, role="dev", feats=e.public,
+              out=f"{folder}/decode_dev", **settings)
+    return r.stage(number, f"weights of {system.name}, chosen on dev", "tune_weights",
+                   in_hyps=f"{folder}/decode_dev", in_manifests=e.data.manifests,
+                   out_weights=f"{folder}/weights.json")
