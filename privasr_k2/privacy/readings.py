@@ -37,7 +37,7 @@ _FIXED: dict[str, tuple[str, ...]] = {
 }
 #: Verbs whose records are each of one person, with the flags that the records come from.
 SORTING: dict[str, tuple[str, ...]] = {
-    "prepare_corpus": (),
+    "prepare_corpus": ("--raw-train", "--raw-adapt", "--raw-dev", "--raw-test", "--raw-pool"),
     "prepare_earnings21": (),
     "compute_features": ("--in-manifests",),
     **dict.fromkeys(

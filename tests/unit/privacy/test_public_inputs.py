@@ -84,6 +84,24 @@ def test_people_count_whatever_the_way(work):
         after("data/m/cuts_train.jsonl.gz", str(other / "exp/am"))
 
 
+def test_the_users_files_of_each_role_are_read_for_that_role(work, tmp_path):
+    """A model of train tells nothing of the people of another file that stage 0 has read."""
+    files = {role: tmp_path / f"{role}.jsonl.gz" for role in ROLES}
+    for role, path in files.items():
+        cuts = [{"id": s, "supervisions": [{"speaker": s}]} for s in ROLES[role]]
+        write_jsonl(path, cuts)
+    given = " ".join(f"--raw-{role} {path}" for role, path in files.items())
+    stamp(work, 0, f"prepare_corpus {given} --out-dir data/m")
+    stamp(work, 2, "train_lm --in-manifests data/m --out-dir exp/lm")
+    assert after("data/m/cuts_adapt.jsonl.gz", "exp/lm") == COUNTS
+    with pytest.raises(PrivacyError, match="the private input data/m"):
+        after("data/m/cuts_train.jsonl.gz", "exp/lm")
+    # Where the manifests do not name everybody, the files that they are made of decide.
+    write_jsonl(work / "data/m/cuts_train.jsonl.gz", [{"id": "a", "supervisions": [{}]}])
+    with pytest.raises(PrivacyError, match=r"adapt\.jsonl\.gz with 1 of the 1"):
+        after("data/m/cuts_adapt.jsonl.gz", "exp/lm")
+
+
 def test_links_are_followed(work, tmp_path):
     write_text(work / "data/tagged.jsonl", '{"id": "1", "text": "x"}\n')
     stamp(work, 2, "make_name_lists --in-tagged data/tagged.jsonl --out-lists lists")
