@@ -39,6 +39,10 @@ class AmOptions:
     am_model: Path | None = path_option("a CTC model trained elsewhere: TorchScript or ONNX")
     am_tokens: Path | None = path_option("tokens.txt of --am-model")
     am_bpe: Path | None = path_option("bpe.model of --am-model, with --token-type bpe_N")
+    am_code: Path | None = path_option(
+        "icefall's folder of --am-model, a state dict: its train.py is run and builds the model")
+    am_args: str | None = from_conf(
+        "icefall_code.model_args", "options of that train.py: --am-args='--use-ctc 1 ...'")
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,10 @@ def default_encoder(r: Recipe, o: AmOptions) -> str:
 def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
     """Stage 5."""
     if o.am_model is not None:
+        code = {} if o.am_code is None else {"raw_model_code": o.am_code, "config": "icefall_code",
+                                             "set": {"model_args": o.am_args}}
         return r.stage(5, "imported acoustic model", "import_external", raw_model=o.am_model,
-                       raw_tokens=o.am_tokens, out_dir=am.folder)
+                       raw_tokens=o.am_tokens, out_dir=am.folder, **code)
     head = train_head(r, 5, "acoustic model", o, data, am_folder(am.head))
     if r.data.encoder_trained == "head":
         return head

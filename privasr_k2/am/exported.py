@@ -29,7 +29,8 @@ FEATURE_DIMS = (80, 40, 13, 23, 26, 39, 64, 120, 128, 160, 240)
 _PROBE_FRAMES = 480
 _SIGNATURE = "a CTC model (features (N, T, F), lengths) -> (log_probs (N, T', C), lengths)"
 _WAY_OUT = "export it as icefall's export-onnx-ctc.py does, or with torch.jit.script"
-_EXPECTED = Expected(_SIGNATURE, _WAY_OUT)
+_WEIGHTS = f"{_WAY_OUT}; weights need icefall's folder of their model: --raw-model-code, --am-code"
+_EXPECTED = Expected(_SIGNATURE, _WAY_OUT, _WEIGHTS)
 
 
 @dataclass(frozen=True)

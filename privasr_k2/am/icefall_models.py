@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from privasr_k2.errors import DataError
 
@@ -40,24 +40,49 @@ def ctc_of(module: Any, path: Path) -> Ctc:
     if any(kind.startswith("List") for kind in kinds):
         way_out = "export the model without --causal 1"
         raise DataError(path, "a model that reads whole utterances", "a streaming one", way_out)
-    if len(kinds) == 2:
-        return lambda features, lengths: _joined(output, *encoder(features, lengths)[:2])
-    embed = getattr(module, "encoder_embed", None)
-    if len(kinds) != 3 or embed is None:
-        found = f"an encoder of {len(kinds)} inputs"
+    return joined(encoder, output, getattr(module, "encoder_embed", None), len(kinds), path)
+
+
+def joined(encoder: Any, output: Any, embed: Any, inputs: int, path: Path) -> nn.Module:
+    """Encoder and CTC output as one module.
+
+    Args:
+        embed: comes before an encoder that takes a padding mask.
+        inputs: of the encoder: features and lengths, and maybe a mask.
+
+    Raises:
+        DataError: an encoder of another form.
+    """
+    if inputs == 2:
+        return _Whole(encoder, output)
+    if inputs != 3 or embed is None:
+        found = f"an encoder of {inputs} inputs"
         raise DataError(path, "icefall's encoder", found, "export it with icefall's export.py")
+    return _InParts(embed, encoder, output)
 
-    def in_parts(features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        embedded, kept = embed(features, lengths)
+
+class _Whole(nn.Module):
+    def __init__(self, encoder: nn.Module, output: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.output = encoder, output
+
+    def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        encoded = self.encoder(features, lengths)
+        return self.output(encoded[0]), encoded[1]
+
+
+class _InParts(nn.Module):
+    """The encoder reads (T, N, C) and a mask of the padding."""
+
+    def __init__(self, embed: nn.Module, encoder: nn.Module, output: nn.Module) -> None:
+        super().__init__()
+        self.embed, self.encoder, self.output = embed, encoder, output
+
+    def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        embedded, kept = self.embed(features, lengths)
         padding = torch.arange(embedded.size(1), device=kept.device) >= kept.unsqueeze(1)
-        encoded, kept = encoder(embedded.transpose(0, 1), kept, padding)[:2]
-        return _joined(output, encoded.transpose(0, 1), kept)
-
-    return in_parts
-
-
-def _joined(output: Any, encoded: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    return output(encoded), lengths
+        encoded = self.encoder(embedded.transpose(0, 1), kept, padding)
+        return self.output(encoded[0].transpose(0, 1)), encoded[1]
 
 
 def _inputs(module: Any) -> list[str]:

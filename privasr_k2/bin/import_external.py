@@ -2,6 +2,9 @@ r"""Import a model, a lang folder or graph of icefall, or what a recognizer made
 
     privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt \
         --out-dir exp/theirs/am
+    privasr import --raw-model /their/pretrained.pt --raw-model-code /their/zipformer \
+        --raw-tokens /their/tokens.txt --out-dir exp/theirs/am \
+        --config conf/common.yaml#icefall_code --set model_args='--use-ctc 1'
     privasr import --in-public-whisper models/base --in-lang data/lang_tokenizer \
         --out-dir exp/whisper/am
     privasr import --raw-icefall-lang /their/data/lang_bpe_500 --out-lang data/lang_bpe_500
@@ -20,7 +23,8 @@ r"""Import a model, a lang folder or graph of icefall, or what a recognizer made
 The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T,
 F), lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of
 compute_features. A TorchScript file is a program that will be run: import only files that you
-trust.
+trust. With --raw-model-code it is a state dict of icefall: train.py of that folder builds the
+model, which is kept as TorchScript. That code is run: name only a folder that you trust.
 
 --in-public-whisper is a public Whisper model; its decoder becomes a model of kind whisper, to be
 trained further on its encoder's outputs (compute_features with kind=encoder). --in-lang spells
@@ -58,7 +62,10 @@ if TYPE_CHECKING:
 _REFERENCES = ("in_cuts", "raw_data")
 #: What each source needs, one of several ways, and what it may have besides.
 _NEEDS: dict[str, tuple[tuple[set[str], ...], set[str]]] = {
-    "raw_model": (({"raw_tokens", "out_dir"},), set()),
+    "raw_model": (
+        ({"raw_tokens", "out_dir"}, {"raw_tokens", "out_dir", "raw_model_code"}),
+        set(),
+    ),
     "in_public_whisper": (({"in_lang", "out_dir"},), set()),
     "raw_icefall_lang": (({"out_lang"},), set()),
     "raw_hlg": (({"in_lang", "out_graph"},), set()),
@@ -98,6 +105,7 @@ def main() -> None:
     cli.add_flags(
         parser,
         raw_tokens="[FILE] the model's tokens.txt",
+        raw_model_code="[DIR] icefall's folder of --raw-model, with train.py, which is run",
         in_lang="[DIR] the language folder of --in-public-whisper or --raw-hlg",
         raw_words="[FILE] words.txt of --raw-lattices, --raw-graph",
         raw_graph="[FILE] HCLG.fst of --raw-scores",
@@ -157,6 +165,12 @@ def _flags(names: Iterable[str]) -> str:
 def _model(args: argparse.Namespace) -> None:
     from privasr_k2.am.exported import import_exported
 
+    if args.raw_model_code:
+        from privasr_k2.am.icefall_code import IcefallCodeConfig, import_weights
+
+        files = (args.raw_model, args.raw_model_code, args.raw_tokens, args.out_dir)
+        _tell(import_weights(*files, cli.load(IcefallCodeConfig, args)))
+        return
     _tell(import_exported(args.raw_model, args.raw_tokens, args.out_dir))
 
 

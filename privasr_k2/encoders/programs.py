@@ -19,10 +19,15 @@ from privasr_k2.errors import DataError
 
 @dataclass(frozen=True)
 class Expected:
-    """What a program should be, and what to do otherwise: for errors."""
+    """What a program should be, and what to do otherwise: for errors.
+
+    Attributes:
+        no_program: what to do with a file that holds no program, such as a pickle of weights.
+    """
 
     signature: str
     way_out: str
+    no_program: str = "export it with torch.jit.script or as ONNX; a pickle of weights is no model"
 
 
 class Input(NamedTuple):
@@ -53,8 +58,9 @@ class TorchScript(nn.Module):
         try:
             self.module = torch.jit.load(str(path), map_location="cpu").eval()
         except RuntimeError as error:
-            way_out = "export it with torch.jit.script or as ONNX; a pickle of weights is no model"
-            raise DataError(path, "a TorchScript file", first_line(error), way_out) from error
+            raise DataError(
+                path, "a TorchScript file", first_line(error), expected.no_program
+            ) from error
         run = getattr(self.module, part, self.module) if part else self.module
         self._run = run if choose is None else choose(self.module)
 
