@@ -6,7 +6,8 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, a graph, latt
         --out-difference trained.safetensors
     privasr export --in-difference trained.safetensors --in-public-encoder models/base \
         --out-model exp/theirs/am
-    privasr export --in-graph data/graph_bpe_500 --out-hlg /their/data/lang_private
+    privasr export --in-graph data/graph_bpe_500 --in-lang data/lang_bpe_500 \
+        --out-hlg /their/data/lang_private
     privasr export --in-lattices exp/ctc/lattices_test --out-k2 /their/lattices_test
     privasr export --in-recognizer exp/ctc/recognizer.yaml --sherpa folder
     privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \
@@ -20,7 +21,8 @@ A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, 
 (N,)). A difference is what was trained of a model that holds layers of a public encoder, without
 the public weights. With the same encoder it becomes the model again.
 
---out-hlg is a folder of HLG.pt, tokens.txt and words.txt, for icefall's decoding and rescoring;
+--out-hlg is a folder of HLG.pt, tokens.txt and words.txt, with --in-lang also L.pt, which icefall's
+decode.py opens, for its decoding and rescoring;
 --out-k2 one of lattices.pt, a vector of word lattices for k2.Fsa.from_dict.
 
 recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can be
@@ -101,7 +103,7 @@ def main() -> None:
         out_recognizer="[FILE] recognizer.yaml",
     )
     graph = parser.add_argument_group("a graph for icefall, of --in-graph")
-    cli.add_flags(graph, out_hlg="[DIR] HLG.pt, tokens.txt and words.txt")
+    cli.add_flags(graph, out_hlg="[DIR] HLG.pt, tokens.txt, words.txt; of --in-lang L.pt")
     sherpa = parser.add_argument_group("a folder for sherpa-onnx, of a recognizer or --in-model")
     cli.add_flags(
         sherpa,
@@ -145,6 +147,8 @@ def main() -> None:
         needed = {"in_arpa", "raw_words"}
     if args.out_recognizer and given.issuperset(_FOR_HOTWORDS):
         needed.update(_FOR_HOTWORDS)
+    if args.out_hlg and args.in_lang:
+        needed.add("in_lang")
     if args.out_sherpa and args.in_model and args.in_feats:
         needed.add("in_feats")
     if not written or given != needed:
@@ -228,8 +232,10 @@ def _recognizer(args: argparse.Namespace) -> None:
 def _graph(args: argparse.Namespace) -> None:
     from privasr_k2.graph.hlg import load_graph
     from privasr_k2.graph.icefall_graph import export_hlg
+    from privasr_k2.graph.lang import load_lang
 
-    export_hlg(load_graph(args.in_graph), args.out_hlg)
+    lang = load_lang(args.in_lang) if args.in_lang else None
+    export_hlg(load_graph(args.in_graph), args.out_hlg, lang)
 
 
 def _sherpa(args: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from privasr_k2.graph.epsilons import WordArcs
 from privasr_k2.graph.folder import check_labels
 from privasr_k2.graph.hlg import Compiled, Graph, save_graph
 from privasr_k2.graph.k2_files import read_fsa, write_fsa
-from privasr_k2.graph.lang import Lang, file_hash, symbols_text
+from privasr_k2.graph.lang import Lang, check_same_tokens, file_hash, symbols_text
 
 if TYPE_CHECKING:
     import k2
@@ -114,13 +115,53 @@ def hlg_of(graph: Graph) -> k2.Fsa:
     return made
 
 
-def export_hlg(graph: Graph, folder: Path) -> None:
+def lexicon_of(lang: Lang) -> k2.Fsa:
+    """The lexicon as icefall's ``L.pt``: from tokens to words, without disambiguation symbols.
+
+    Words begin and end in one state; with silence, ways into it have the token or none.
+    """
+    import k2
+
+    silence = lang.silence
+    loop, pause, free = (0, -1, 1) if silence is None else (1, 2, 3)
+    ends, lines = {loop: 0.0}, list[tuple[int, int, int, int, float]]()
+    if silence is not None:
+        ends = {loop: math.log1p(-silence.prob), pause: math.log(silence.prob)}
+        lines += [(0, state, 0, 0, score) for state, score in ends.items()]
+        lines.append((pause, loop, lang.token_ids[silence.token], 0, 0.0))
+    for word, spelled in lang.pronunciations:
+        source, said = loop, lang.word_ids[word]
+        for token in spelled[:-1]:
+            lines.append((source, free, lang.token_ids[token], said, 0.0))
+            source, said, free = free, 0, free + 1
+        last = lang.token_ids[spelled[-1]]
+        lines += [(source, end, last, said, score) for end, score in ends.items()]
+    lines.append((loop, free, -1, -1, 0.0))
+    in_order = sorted(lines, key=lambda arc: arc[0])
+    text = "".join(f"{' '.join(map(str, arc))}\n" for arc in in_order)
+    return k2.Fsa.from_str(f"{text}{free}", acceptor=False)
+
+
+def export_hlg(graph: Graph, folder: Path, lang: Lang | None = None) -> None:
     """Write ``HLG.pt``, ``tokens.txt`` and ``words.txt`` as in an icefall lang folder.
 
     Words behind ``#0`` (names that no list has, delimiters) keep their numbers.
+
+    Args:
+        lang: what the graph was compiled from: ``L.pt`` is written, too.
+
+    Raises:
+        GraphError: ``lang`` has other tokens or words than the graph.
     """
+    if lang is not None:
+        check_same_tokens(lang.tokens, graph.tokens, model=lang.folder, graph=graph.folder)
+        if graph.words[: len(lang.words)] != lang.words:
+            expected = f"the words of {graph.folder}"
+            raise GraphError(lang.folder, expected, "others", "give the lang folder of the graph")
     with atomic_path(folder) as temporary:
         temporary.mkdir(parents=True)
         write_fsa(hlg_of(graph), temporary / HLG)
+        if lang is not None:
+            write_fsa(lexicon_of(lang), temporary / "L.pt")
         write_text(temporary / "tokens.txt", symbols_text(graph.tokens))
         write_text(temporary / "words.txt", symbols_text(graph.words))

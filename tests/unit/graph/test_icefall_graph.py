@@ -58,6 +58,36 @@ def test_there_and_back(tmp_path: Path, lang: Lang, topology: str) -> None:
     assert (tmp_path / "back/words.txt").read_text() == (tmp_path / "lang/words.txt").read_text()
 
 
+@pytest.mark.parametrize("silence", [0.5, 0.2, None])
+def test_the_lexicon_beside_it_is_theirs(tmp_path: Path, silence: float | None) -> None:
+    """What ``Lexicon(lang_dir)`` of icefall opens, for ``decode.py``."""
+    import_icefall_lang(write_lang(tmp_path / "phone", silence=silence), tmp_path / "lang")
+    write_hlg(tmp_path, load_lang(tmp_path / "lang"), "standard")
+    call(
+        f"import_external --raw-hlg {tmp_path}/phone/HLG.pt --in-lang {tmp_path}/lang"
+        f" --out-graph {tmp_path}/graph"
+    )
+    base = f"export --in-graph {tmp_path}/graph --out-hlg {tmp_path}/back"
+    call(base, f"--in-lang {tmp_path}/lang")
+    theirs, ours = (
+        k2.Fsa.from_dict(torch.load(str(tmp_path / name / "L.pt"))) for name in ("phone", "back")
+    )
+    assert torch.equal(ours.arcs.values()[:, :3], theirs.arcs.values()[:, :3])
+    torch.testing.assert_close(ours.scores, theirs.scores)
+    assert torch.equal(ours.aux_labels, theirs.aux_labels)
+    words = k2.SymbolTable.from_file(str(tmp_path / "back/words.txt"))
+    tokens = k2.SymbolTable.from_file(str(tmp_path / "back/tokens.txt"))
+    labels = [tokens[token] for token in ("K", "AO1", "L")]
+    spoken = k2.linear_fst(labels, labels)
+    paths = k2.connect(k2.compose(spoken, k2.arc_sort(ours)))
+    found = k2.shortest_path(k2.create_fsa_vec([k2.top_sort(paths)]), use_double_scores=True)
+    assert [words[n] for n in found.aux_labels.tolist() if n > 0] == ["CALL"]
+    # A lexicon of another graph.
+    import_icefall_lang(write_lang(tmp_path / "other", "ANN AE1 N\n"), tmp_path / "lang2")
+    with refused("lang2"):
+        call(base, f"--in-lang {tmp_path}/lang2")
+
+
 def test_their_order_of_arcs_does_not_matter(tmp_path: Path, lang: Lang) -> None:
     HLG = write_hlg(tmp_path, lang, "standard")
     expected = import_hlg(tmp_path / "phone/HLG.pt", lang, tmp_path / "graph")
