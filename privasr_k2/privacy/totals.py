@@ -23,7 +23,14 @@ from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.groups import for_group
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.people import PeopleFile
-from privasr_k2.privacy.spending import RANKS, Spending, is_related
+from privasr_k2.privacy.spending import (
+    RANKS,
+    WHOLE,
+    Guarantee,
+    Spending,
+    guarantees,
+    is_related,
+)
 
 PERSON = "person"
 _SPLIT = 0.5  # share of delta for the releases that replace, where both relations are composed
@@ -143,6 +150,58 @@ def ledger_totals(spent: Sequence[Spent], delta: float | None = None) -> list[Le
             data = tuple(dict.fromkeys(spent[n].spending.data for n in counted))
             found.append(LedgerTotal(data, tuple(_worst(levels, at)), names_alone))
     return found
+
+
+def joint_guarantee(spendings: Sequence[Spending]) -> Guarantee:
+    """The one guarantee of several releases about the same people, at their smallest delta.
+
+    Where units differ, it is for the finest of them, and ``person`` for a whole person. Where one
+    of them hides names alone, it is for names (``names_alone``).
+
+    Args:
+        spendings: different releases; one that is given twice counts twice.
+
+    Raises:
+        PrivacyError: none, or releases about people who are not the same by their names of data.
+
+    >>> from privasr_k2.privacy.events import pure
+    >>> words = Spending("mini/train", "words", "speaker", 48, Relation.ADD_OR_REMOVE_ONE,
+    ...     pure(1.0), "all units once", 1e-5, ())
+    >>> joint = joint_guarantee([words, words])
+    >>> joint.releases, round(joint.epsilon.value, 4)
+    (2, 2.0)
+    """
+    same = guarantees(spendings)
+    if len(same) == 1:
+        return same[0]
+    found = ledger_totals([Spent(spending, None) for spending in spendings])
+    kinds = [total.names_alone for total in found]
+    if not found or len(set(kinds)) != len(kinds):
+        names = ", ".join(dict.fromkeys(spending.data for spending in spendings)) or "no release"
+        expected, way_out = "releases about the same people", "show each in a row of its own"
+        raise PrivacyError("a joint guarantee", expected, names, way_out)
+    total = found[-1]  # that of names, if there is one: for the person those say nothing
+    person, finest = total.totals
+    of_unit = [spending for spending in spendings if spending.unit == finest.level]
+    sizes = [1 if of.unit in WHOLE else of.person_units for of in of_unit]
+    return Guarantee(
+        data=" and ".join(total.data),
+        unit=finest.level,
+        relation=finest.relation,
+        units=min((of.units for of in of_unit if of.units is not None), default=None),
+        epsilon=finest.epsilon,
+        person=person.epsilon,
+        person_units=None if None in sizes else max(size for size in sizes if size),
+        released=_once(of.released for of in spendings),
+        sampling=_once(of.sampling for of in spendings),
+        does_not_cover=_once(sentence for of in spendings for sentence in of.does_not_cover),
+        releases=finest.releases,
+        names_alone=total.names_alone,
+    )
+
+
+def _once(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
 
 
 def recomputed(costs: Sequence[tuple[Relation, events.Event]], delta: float) -> float:

@@ -20,7 +20,7 @@ from privasr_k2.report.readers import attacks, confidence, data, federated, mode
 
 Reader = Callable[[str, Context], Reading]
 
-#: Kinds of artifacts; those of ``score_<role>`` share one.
+#: Kinds of artifacts; those of ``score_<role>`` share one, as do those of ``privacy_<release>``.
 READERS: Mapping[str, Reader] = {
     "score": scores.score,
     "perplexity": models.perplexity,
@@ -49,6 +49,7 @@ READERS: Mapping[str, Reader] = {
 }
 
 PROTECTED = "protected_"
+PRIVACY = "privacy"
 #: Of protected artifacts the metrics that results show: numbers of units, which no guarantee
 #: hides, and what an attack that knows a unit has found.
 TOLD: Mapping[str, tuple[str, ...]] = {
@@ -57,6 +58,21 @@ TOLD: Mapping[str, tuple[str, ...]] = {
     "audit": ("claimed", "audit_lower", "audit_broken", "audit_noise_free", "audit_largest",
               "audit_trials", "audit_confidence", "audit_verdict"),
 }  # fmt: skip
+
+
+def is_privacy(kind: str) -> bool:
+    """Whether it is the guarantee of a release: ``privacy``, or one more, ``privacy_<release>``.
+
+    >>> is_privacy("privacy"), is_privacy("privacy_words"), is_privacy("votes")
+    (True, True, False)
+    """
+    return _reader_of(kind) == PRIVACY
+
+
+def _reader_of(kind: str) -> str:
+    """The key of :data:`READERS`."""
+    family = kind.partition("_")[0]
+    return family if family in ("score", PRIVACY) else kind
 
 
 def plain_kind(kind: str) -> str:
@@ -68,7 +84,8 @@ def read(kind: str, path: str, context: Context) -> Reading:
     """Read the measures of an artifact that results may show.
 
     Args:
-        kind: a key of :data:`READERS`, or ``score_<role>``; or one with ``protected_`` before it.
+        kind: a key of :data:`READERS`, ``score_<role>`` or ``privacy_<release>``; or one with
+            ``protected_`` before it.
         path: of the artifact; some kinds have ``#key`` behind it.
 
     Raises:
@@ -102,7 +119,7 @@ def owners_measures(kind: str, path: str, context: Context) -> tuple[Measure, ..
 
 
 def _read(kind: str, path: str, context: Context) -> Reading:
-    reader = READERS.get("score" if kind.startswith("score_") else kind)
+    reader = READERS.get(_reader_of(kind))
     if reader is None:
         known = ", ".join(READERS)
         raise DataError("systems.jsonl", f"a kind of artifact: {known}", kind, "correct the recipe")

@@ -19,9 +19,16 @@ from privasr_k2.fileio import read_jsonl, write_text
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.spending import WHOLE
 from privasr_k2.recipe.systems import Fact, System
-from privasr_k2.report.kinds import owners_measures, plain_kind, read, told_groups
+from privasr_k2.report.kinds import (
+    PRIVACY,
+    is_privacy,
+    owners_measures,
+    plain_kind,
+    read,
+    told_groups,
+)
 from privasr_k2.report.measures import Context, Measure, Reading
-from privasr_k2.report.readers.privacy import ledger_measures
+from privasr_k2.report.readers.privacy import joint, ledger_measures
 from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.holm import holm
 
@@ -159,17 +166,15 @@ def collect(
         place = "systems.jsonl"
         raise DataError(place, "at least one system", "none", "declare the recipe's systems")
     for system in systems:
-        if system.protects and "privacy" not in system.artifacts:
+        claims = system.protects or any(map(is_privacy, system.artifacts))
+        if claims and PRIVACY not in system.artifacts:
             expected = "the privacy.json of what it protects"
             raise DataError(f"system {system.name}", expected, "none", "declare privacy")
-    readings = {
-        system.name: {kind: read(kind, path, context) for kind, path in system.artifacts.items()}
-        for system in systems
-    }
+    readings = {system.name: _readings(system, context) for system in systems}
     rows = []
     for system in systems:
         of_system = readings[system.name]
-        base = _base(system, origin, of_system.get("privacy"))
+        base = _base(system, origin, of_system.get(PRIVACY))
         for kind, reading in of_system.items():
             commit = origin.commit_of(system.artifacts[kind].partition("#")[0])
             further = (more or {}).get(system.name, ()) if kind == "score_test" else ()
@@ -182,6 +187,16 @@ def collect(
             rows += _compared(pair, of_system, readings[other], context.tests)
     entries = [e for of in readings.values() for reading in of.values() for e in reading.entries]
     return with_holm([*rows, *_ledger_rows(origin, entries)])
+
+
+def _readings(system: System, context: Context) -> dict[str, Reading]:
+    """What each artifact tells; several guarantees of one system are one."""
+    found = {kind: read(kind, path, context) for kind, path in system.artifacts.items()}
+    several = [kind for kind in found if is_privacy(kind)]
+    if len(several) < 2:
+        return found
+    together = joint(found[kind] for kind in several)
+    return {k: of for k, of in found.items() if k not in several} | {PRIVACY: together}
 
 
 def owners_groups(systems: Iterable[System], corpus: CorpusInfo) -> tuple[str, ...]:

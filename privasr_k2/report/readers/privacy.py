@@ -18,6 +18,7 @@ from privasr_k2.privacy.totals import (
     LedgerTotal,
     Spent,
     are_related,
+    joint_guarantee,
     ledger_totals,
     spent_of,
 )
@@ -36,6 +37,25 @@ def privacy(path: str, context: Context) -> Reading:
     if len(promised) > 1:
         measures += [m for of in promised for m in guarantee_measures(of, _covered(of))]
     return Reading(tuple(measures), entries=entries)
+
+
+def joint(readings: Iterable[Reading]) -> Reading:
+    """Several ``privacy.json`` of one system: what all of their releases cost together.
+
+    Figures without item are of all of them, each once, as the accountant composes them. Items are
+    that sum again and each release alone.
+
+    Raises:
+        PrivacyError: releases about other people.
+    """
+    entries = {entry.release: entry for reading in readings for entry in reading.entries}
+    spent = [entry.spending for entry in entries.values()]
+    together = joint_guarantee(spent)
+    named = [("", together), (f"all {len(spent)} together", together)]
+    for number, one in enumerate(spent, start=1):
+        named.append((f"{number}: {one.released}", joint_guarantee([one])))
+    measures = (m for item, of in named for m in guarantee_measures(of, item))
+    return Reading(tuple(measures), entries=tuple(entries.values()))
 
 
 def dpsgd(path: str, context: Context) -> Reading:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import dp_accounting as dp
 import pytest
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
 
+from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.groups import for_group
 from privasr_k2.privacy.spending import Spending
-from privasr_k2.privacy.totals import PERSON, Spent, Total, ledger_totals, totals
+from privasr_k2.privacy.totals import PERSON, Spent, Total, joint_guarantee, ledger_totals, totals
 
 ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 NOISE = events.gaussian(2.0)
@@ -184,3 +188,55 @@ def test_units_of_one_rank_have_totals_of_their_own() -> None:
         before = [*book[:new], *book[new + 1 :]]
         assert by_level(book[new], *before)["call"].epsilon.value == pytest.approx(inside)
     assert ledger_totals([]) == []
+
+
+def joint_by_dp_accounting(delta: float, *of: tuple[float, int]) -> tuple[float, float]:
+    """Epsilon by RDP and by PLD of Gaussian mechanisms (noise multiplier, how often) together."""
+    accountants = (RdpAccountant(), PLDAccountant())
+    for accountant in accountants:
+        for noise, times in of:
+            accountant.compose(dp.GaussianDpEvent(noise), times)
+    by_rdp, by_pld = (accountant.get_epsilon(delta) for accountant in accountants)
+    return float(by_rdp), float(by_pld)
+
+
+@pytest.mark.parametrize("data", ["mini/test", "mini/test/part"])
+def test_two_releases_have_one_epsilon_as_dp_accounting_composes_them(data: str) -> None:
+    labels = spent("speaker", event=events.repeated(events.gaussian(37.5), 1951)).spending
+    words = spent("speaker", event=events.repeated(events.gaussian(4.0), 40), data=data).spending
+    joint = joint_guarantee([labels, words])
+    by_rdp, by_pld = joint_by_dp_accounting(DELTA, (37.5, 1951), (4.0, 40))
+    assert joint.epsilon.pld == pytest.approx(by_pld, rel=1e-3)
+    assert joint.epsilon.value == pytest.approx(min(by_rdp, by_pld), rel=1e-3)
+    assert joint.epsilon.rdp <= by_rdp * 1.001
+    alone = [joint_guarantee([one]).epsilon.value for one in (labels, words)]
+    # More than each, less than the sum that one would write by hand.
+    assert max(alone) < joint.epsilon.value < 0.95 * sum(alone)
+    assert (joint.unit, joint.releases, joint.person_units) == ("speaker", 2, 1)
+    assert joint.person.value == pytest.approx(joint.epsilon.value)
+
+
+def test_a_joint_guarantee_of_two_units_is_for_the_finer_one_and_for_the_person() -> None:
+    utterances, words = spent("utterance", person_units=8), spent("speaker")
+    joint = joint_guarantee([utterances.spending, words.spending])
+    assert (joint.unit, joint.releases, joint.person_units) == ("utterance", 2, 8)
+    # Without one utterance a speaker's votes are others: removed, and added.
+    assert joint.epsilon.value == pytest.approx(epsilon(NOISE, for_group(NOISE, 2)))
+    assert joint.person.value == pytest.approx(epsilon(NOISE, for_group(NOISE, 8)))
+
+
+def test_a_joint_guarantee_with_replaced_names_is_for_names() -> None:
+    replaced = events.randomized_response(0.9, 50)
+    names = spent("mention", event=replaced, relation=REPLACE, person_units=4).spending
+    joint = joint_guarantee([names, spent("user").spending])
+    assert joint.names_alone and (joint.unit, joint.releases) == ("mention", 2)
+    alone = account(events.repeated(replaced, 4), REPLACE, DELTA).value
+    assert alone < joint.person.value < math.inf
+
+
+def test_releases_about_others_have_no_joint_guarantee() -> None:
+    here, there = (spent("user", data=data).spending for data in ("mini/train", "mini/test"))
+    with pytest.raises(PrivacyError, match="mini/train, mini/test"):
+        joint_guarantee([here, there])
+    with pytest.raises(PrivacyError, match="no release"):
+        joint_guarantee([])

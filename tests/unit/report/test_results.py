@@ -95,6 +95,41 @@ def test_replaced_names_are_not_the_person(tmp_path: Path) -> None:
     assert of_names == pytest.approx(account(four, Relation.REPLACE_ONE, 1e-5).value)
 
 
+def test_several_releases_of_a_row_have_one_epsilon(tmp_path: Path) -> None:
+    spent = [spend(tmp_path / name, noise) for name, noise in (("labels", 2.0), ("words", 4.0))]
+    more = spend(tmp_path / "more", 8.0)
+    both = {"privacy": str(spent[0]), "privacy_words": str(spent[1])}
+    alone = system(tmp_path, "alone", "pate", 5, artifacts={"privacy": str(spent[0])})
+    joint = system(tmp_path, "joint", "pate", 3, artifacts=both, protects="each {unit} of toy")
+    twice = system(tmp_path, "twice", "pate", 4, artifacts={**both, "privacy_again": str(spent[0])})
+    rows = rows_of(tmp_path, [alone, joint, twice])
+    parts = [events.gaussian(2.0), events.gaussian(4.0)]
+    row = figure(rows, "joint", "wer")
+    assert row.epsilon == row.person_epsilon == pytest.approx(_epsilon(*parts))
+    assert row.protects == "each speaker of toy" and row.delta == 1e-5
+    assert figure(rows, "alone", "wer").epsilon == pytest.approx(_epsilon(parts[0]))
+    assert figure(rows, "twice", "wer").epsilon == row.epsilon  # one release is not two
+    of = [r for r in rows if (r.system, r.kind, r.metric) == ("joint", "privacy", "epsilon_rdp")]
+    items = {r.item: r.value for r in of}
+    assert list(items) == ["", "all 2 together", "1: labels", "2: labels"]
+    assert items["2: labels"] == account(parts[1], Relation.ADD_OR_REMOVE_ONE, 1e-5).rdp
+    assert figure(rows, "joint", "releases", item="").value == 2
+    # The ledger has each release once, whatever rows it is in.
+    known = [r for r in rows if (r.kind, r.metric) == ("ledger", "releases")]
+    assert {r.value for r in known if "of this report" in r.item} == {2}
+    assert {r.value for r in known if "in the ledger" in r.item} == {3} and more.is_file()
+
+
+def test_releases_about_others_are_no_row(tmp_path: Path) -> None:
+    spent = [spend(tmp_path / name, 2.0, data=f"toy/{name}") for name in ("train", "test")]
+    both = {"privacy": str(spent[0]), "privacy_words": str(spent[1])}
+    with pytest.raises(PrivacyError, match="toy/train, toy/test"):
+        rows_of(tmp_path, [system(tmp_path, "a", "pate", 3, artifacts=both)])
+    lacks = system(tmp_path, "b", "pate", 3, artifacts={"privacy_words": str(spent[1])})
+    with pytest.raises(DataError, match=r"privacy\.json of what it protects"):
+        rows_of(tmp_path, [lacks])
+
+
 def test_what_holds_for_small_units_alone_is_infinite(tmp_path: Path) -> None:
     short = OnlyFor("each utterance of at most 7 words", events.laplace_vector(0.1))
     bare = {"event": events.unprotected(), "only_for": short}
