@@ -8,20 +8,19 @@ from annotated_types import MinLen
 
 from local.stages.data import PhoneOptions
 from local.stages.e2e import (
-    E2eOptions,
-    decode_all,
     prepare_e2e,
     train_dpsgd,
     train_not_private,
     train_public_models,
 )
 from local.stages.students import begin_self_trained
+from local.stages.word_graph import WordGraphOptions, check_word_votes, decode_all
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Natural, Positives, option
 
 
 @dataclass(frozen=True)
-class Options(PhoneOptions, E2eOptions):
+class Options(PhoneOptions, WordGraphOptions):
     """Those of both recipes of yang2022, and the budgets."""
 
     dpsgd_epsilons: Positives = option((8.0, inf),
@@ -34,6 +33,7 @@ class Options(PhoneOptions, E2eOptions):
 
 def stages(r: Recipe, o: Options) -> None:
     """What recipe pate has made of the same corpus is reused, and the other way round."""
+    check_word_votes(r, o)
     e = prepare_e2e(r, o, people=o.people)              # 0-3: data, split speakers, lang folder
     search = e.below.replace("/", "_")
     if o.self_trained:                                  # by guesses of that search
@@ -47,5 +47,6 @@ def stages(r: Recipe, o: Options) -> None:
         train_not_private(r, o, group)                  # 5
     for group in groups:
         train_dpsgd(r, o, group, o.dpsgd_epsilons)      # 6
-    decode_all(r, o, e, 7)
-    r.report(8, manifests=e.data.manifests, layout="pate", phones=o.per)
+    decode_all(r, o, e, 7, groups)                      # 7; words by votes: 5, 7, 8
+    r.sort_stages()
+    r.report(9, manifests=e.data.manifests, layout="pate", phones=o.per)

@@ -8,9 +8,10 @@ from annotated_types import Interval
 
 from local.stages import attacks
 from local.stages.data import PhoneOptions
-from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
+from local.stages.e2e import prepare_e2e, train_dpsgd, train_references
 from local.stages.pate import Releases, check, plan, train_teachers
 from local.stages.students import propose
+from local.stages.word_graph import WordGraphOptions, decode_all
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import (
@@ -31,7 +32,7 @@ Mechanisms = tuple[Annotated[str, Choices(all_mechanisms)], ...]
 
 
 @dataclass(frozen=True)
-class Options(PhoneOptions, E2eOptions):
+class Options(PhoneOptions, WordGraphOptions):
     """Those of both recipes of yang2022, and those of PATE."""
 
     teachers: Counts = option((15,), "numbers of teachers")
@@ -91,7 +92,7 @@ def stages(r: Recipe, o: Options) -> None:
         releases.plan()                         # 6: answers, noise and what wins, beforehand
     releases.label()                            # 10: the noise: pate.noisy_answers.noisy_winners
     releases.train_students()                   # 11: the loss: pate.distillation.student_loss
-    decode_all(r, o, e, 12)
+    decode_all(r, o, e, 12)                     # in the graph of released words, too: 5, 7, 8
     if o.audit:
         attacks.infer_membership(r, o, e, releases)             # 13
     if o.words:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from local.stages.data import PhoneOptions, upon
 from local.stages.sides import PublicOptions, prepare_sides
@@ -10,27 +9,21 @@ from local.stages.voted_words import (
     Lms,
     PublicModel,
     Students,
+    VoteOptions,
     WhisperLists,
     candidates,
     grammar_lists,
     prepare_text,
 )
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Count, Natural, Positives, from_conf, option, path_option
+from privasr_k2.recipe.options import Count, Positives, from_conf, option, path_option
 
 
 @dataclass(frozen=True)
-class Options(PhoneOptions, PublicOptions):
+class Options(PhoneOptions, VoteOptions, PublicOptions):
     """Those of public speech, and those of the votes."""
 
     epsilons: Positives = option((8.0,), "epsilons of the words, a release each")
-    word_list: Path | None = path_option(
-        "public words to vote on, besides those of public text: a word a line")
-    max_words: Count | None = from_conf("vote_words.max_words", "words that a speaker votes for")
-    max_bigrams: Natural | None = from_conf("vote_words.max_bigrams",
-                                            "bigrams of released words that a speaker votes for")
-    choose: Literal["most_said", "random"] | None = from_conf(
-        "vote_words.choose", "which of the words they said")
     grammars: bool = option(False, "public grammars of spelled letters, numbers and dates in all"
                                    " LMs; by the weight that dev prefers")
     whisper: Path | None = path_option(
@@ -58,7 +51,7 @@ def stages(r: Recipe, o: Options) -> None:
     not_private = r.system("nonprivate", label="all private words", method="not_private",
                            compare_with=[public])
     lists = grammar_lists(r, o)                                         # 5
-    lms = Lms(r, o, s, candidates(r, o, s, lists), lists)               # 5
+    lms = Lms(r, o, s, candidates(r, o, s, lists), lists, mix=o.mix)    # 5
     lms.use_grammars()                                                  # 5
     public_lm = lms.public(lms.lang, public.folder)                     # 5
     systems = [(not_private, *lms.of_all_text(not_private)),            # 5-6

@@ -279,25 +279,36 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
 
 
 def decode_all(r: Recipe, o: E2eOptions, e: E2e, number: int) -> None:
-    """Decode test with every system, by the weights that dev chose; count errors.
+    """Decode test with every system, and count errors."""
+    for system, model, am, settings in e.decoded:
+        public = system.folder == f"{e.base}/{model}/public"  # its weights are chosen already
+        decode_test(r, o, e, number, system, f"{system.folder}{e.below}", am=am,
+                    weights=e.weights(model), each=False if public else None, **settings)
+
+
+def decode_test(r: Recipe, o: E2eOptions, e: E2e, number: int, system: Declared, folder: str, *,
+                am: str, weights: str, each: bool | None = None, **settings: str) -> None:
+    """Decode test in the graph of ``e``, if it has one; count errors.
 
     Dev is public, so that what is chosen for a released model on it costs nothing.
+
+    Args:
+        weights: the public model's; ``each``: the system's own in their place; None: by --weights.
     """
-    each = bool(e.graph) if o.weights is None else o.weights == "each"
-    for system, model, am, settings in e.decoded:
-        folder, weights = f"{system.folder}{e.below}", e.weights(model)
-        if each and system.folder != f"{e.base}/{model}/public":
-            folder += "/own_weights"
-            weights = own_weights(r, e, number, system, am, folder, settings)
-        hyps = f"{folder}/decode_test"
-        recognize(r, e, number, f"decode test, {system.name}", model=am, role="test",
-                  feats=e.data.feats, weights=weights, out=hyps, **settings)
-        r.stage(number, f"score {system.name}", "wer", config="wer",
-                in_hyps=hyps, in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,
-                out_dir=system.add("score_test", f"{folder}/score_test"), set={"role": "test"})
+    if each is None:
+        each = bool(e.graph) if o.weights is None else o.weights == "each"
+    if each:
+        folder += "/own_weights"
+        weights = own_weights(r, e, number, system, folder, am, settings)
+    hyps = f"{folder}/decode_test"
+    recognize(r, e, number, f"decode test, {system.name}", model=am, role="test",
+              feats=e.data.feats, weights=weights, out=hyps, **settings)
+    r.stage(number, f"score {system.name}", "wer", config="wer",
+            in_hyps=hyps, in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,
+            out_dir=system.add("score_test", f"{folder}/score_test"), set={"role": "test"})
 
 
-def own_weights(r: Recipe, e: E2e, number: int, system: Declared, am: str, folder: str,
+def own_weights(r: Recipe, e: E2e, number: int, system: Declared, folder: str, am: str,
                 settings: dict[str, str]) -> str:
     """The weights that are best for a system on dev."""
     recognize(r, e, number, f"decode dev, {system.name}", model=am, role="dev", feats=e.public,

@@ -7,6 +7,7 @@ from typing import Any
 from local.stages.data import part_values, upon
 from local.stages.e2e import E2e, am_config, public_init, shown
 from local.stages.students import nbest, self_trained, train_student
+from local.stages.word_graph import check_word_votes
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.recipe.declare import Declared, Recipe
 
@@ -40,6 +41,7 @@ class Release:
 
 def check(r: Recipe, o: Any) -> None:
     """Refuse options that contradict each other, before anything is declared."""
+    check_word_votes(r, o)
     if "whisper" in o.models:
         r.refuse("--models", "models with public speech and a pool", "whisper",
                  "take recipe dpsgd for Whisper's decoder")

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from local.stages.data import am_layers, part_values, prepare_data, prepare_lang, upon
+from local.stages.data import Data, am_layers, part_values, prepare_data, prepare_lang, upon
 from local.stages.first_pass import FirstPass, decode, score, tune_weights
 from local.stages.second_pass import grid_of, nbest_lists, rescore, score_roles
 from local.stages.sides import Sides, public_lm, train_public
 from privasr_k2.recipe.declare import Declared, Recipe
+from privasr_k2.recipe.options import Count, Natural, from_conf, path_option
 
 #: Those of conf/grammars.txt, by the names of their lists.
 GRAMMARS = ("letters", "number", "date")
@@ -16,6 +18,19 @@ GRAMMARS = ("letters", "number", "date")
 
 #: A system, and the graph and weights that it recognizes with.
 Recognized = tuple[Declared, FirstPass]
+
+
+@dataclass(frozen=True)
+class VoteOptions:
+    """Options of votes for words."""
+
+    word_list: Path | None = path_option(
+        "public words to vote on, besides those of public text: a word a line")
+    max_words: Count | None = from_conf("vote_words.max_words", "words that a speaker votes for")
+    max_bigrams: Natural | None = from_conf("vote_words.max_bigrams",
+                                            "bigrams of released words that a speaker votes for")
+    choose: Literal["most_said", "random"] | None = from_conf(
+        "vote_words.choose", "which of the words they said")
 
 
 @dataclass
@@ -78,17 +93,21 @@ class Lms:
     """LMs whose graphs are compared.
 
     Attributes:
-        o: options of recipe wordvotes.
+        o: options of public speech and of votes.
         sides: with the public model's lang directory; ``lang``: that of the candidates.
         lists: phrases of public grammars; ``grammars``: the class LM of them; empty: none.
+        mix: whether LMs are mixed with that of public text.
+        end: of the titles of votes: whose they are.
     """
 
     r: Recipe
     o: Any
     sides: Sides
     lang: str
-    lists: str
+    lists: str = ""
     grammars: str = ""
+    mix: bool = True
+    end: str = ""
 
     @property
     def dev(self) -> str:
@@ -124,23 +143,24 @@ class Lms:
     def of_votes(self, system: Declared, epsilon: float, public: str) -> str:
         """Stage 7: a release of words, its audit, and the LM of its votes."""
         r, o, folder = self.r, self.o, system.folder
+        which = f"epsilon {epsilon:g}{self.end}"
         settings = {"max_words": o.max_words, "max_bigrams": o.max_bigrams, "choose": o.choose,
                     "epsilon": epsilon, "delta": o.delta}
-        votes = r.stage(7, f"votes for words, epsilon {epsilon:g}", "vote_words", spends=True,
+        votes = r.stage(7, f"votes for words, {which}", "vote_words", spends=True,
                         config="vote_words", in_private_manifests=self.sides.private,
                         in_lang=self.lang, out_dir=system.path("votes"),
                         out_privacy=system.path("privacy", "privacy.json"),
                         set={"data": f"{r.people}/train", **settings})
         if o.audit:
-            r.stage(7, f"audit of votes, epsilon {epsilon:g}", "audit", config="audit_votes",
+            r.stage(7, f"audit of votes, {which}", "audit", config="audit_votes",
                     in_votes=votes, out_audit=system.path("audit", "audit.json"))
-        lm = r.stage(7, f"LM of votes, epsilon {epsilon:g}", "train_ngram", config="voted_lm",
+        lm = r.stage(7, f"LM of votes, {which}", "train_ngram", config="voted_lm",
                      in_votes=votes, in_lang=self.lang, out_lm=f"{folder}/voted.arpa.gz",
-                     set={"unreleased": o.mix})
+                     set={"unreleased": self.mix})
         lms = [public, lm]
-        if o.mix:
+        if self.mix:
             lms.insert(1, r.stage(
-                7, f"public LM with the words of votes, epsilon {epsilon:g}", "adapt_lm",
+                7, f"public LM with the words of votes, {which}", "adapt_lm",
                 config="fma", in_lm=public, in_unigrams=lm, in_public_dev_text=self.dev,
                 out_lm=f"{folder}/adapted.arpa.gz", out_choice=f"{folder}/adapted.json"))
         return self.mixed(7, system, lms)
@@ -151,7 +171,7 @@ class Lms:
 
     def mixed(self, number: int, system: Declared, lms: list[str]) -> str:
         """The LM that comes last, mixed with others with the weights that dev prefers."""
-        if not self.o.mix:
+        if not self.mix:
             return lms[-1]
         out = "mixed" if self.grammars else "mixed.arpa.gz"
         all_lms = [*([self.grammars] if self.grammars else []), *lms]
@@ -179,11 +199,16 @@ class PublicModel:
 
     def recognize(self, system: Declared, lang: str, lm: str) -> FirstPass:
         """Stage 8: the graph of an LM, and what it finds."""
-        graph = self.r.stage(8, f"decoding graph, {system.name}", "compile_graph", config="graph",
-                             in_lang=lang, in_lm=lm, out_dir=f"{system.folder}/graph")
-        first = FirstPass(replace(self.sides.data, lang=lang), self.am, lm, graph, system.folder)
-        recognize(self.r, 8, system, first)
-        return first
+        return in_graph(self.r, self.sides.data, self.am, system, lang, lm)
+
+
+def in_graph(r: Recipe, data: Data, am: str, system: Declared, lang: str, lm: str) -> FirstPass:
+    """Stage 8: the graph of an LM, and what an acoustic model finds in it."""
+    graph = r.stage(8, f"decoding graph, {system.name}", "compile_graph", config="graph",
+                    in_lang=lang, in_lm=lm, out_dir=f"{system.folder}/graph")
+    first = FirstPass(replace(data, lang=lang), am, lm, graph, system.folder)
+    recognize(r, 8, system, first)
+    return first
 
 
 def recognize(r: Recipe, number: int, system: Declared, first: FirstPass) -> None:

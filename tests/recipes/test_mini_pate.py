@@ -11,6 +11,7 @@ from privasr_k2.fileio import read_json, read_jsonl, read_yaml, write_text
 from privasr_k2.privacy.events import terms
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.lineage import lineage
+from privasr_k2.privacy.totals import joint_guarantee
 from privasr_k2.publish.check import check_published
 from privasr_k2.publish.folder import publish
 from privasr_k2.scoring.nbest_lists import read_nbest
@@ -97,6 +98,7 @@ def test_phones_are_searched_in_the_graph_of_public_words(tmp_path: Path) -> Non
     write_text(text, "please call leila now\nnone says wunderkind\n")
     options = "--token-type phone --vote utterance --teachers 3 --score-teachers 1 --epsilons 8"
     options += f" --mechanisms gnmax --graph-text {text} --self-trained false"
+    options += " --audit false --word-votes 500"  # of four speakers: a smaller one releases nothing
     recipe(f"{DRY} --nj 1 --unlabeled-data none {options}", "--work-dir", tmp_path / "work")
     exp = tmp_path / "work/exp/pate_phone_speaker_utterance_heads"
     rows = [row for row in read_jsonl(exp / "results.jsonl") if row["metric"] == "wer"]
@@ -112,6 +114,42 @@ def test_phones_are_searched_in_the_graph_of_public_words(tmp_path: Path) -> Non
     assert said and said <= set(words)
     student = lineage(exp / "ctc/gnmax_3_8/am", tmp_path / "work")
     assert student.is_covered and len(student.spent) == 1, list(student.lines())
+    # In the graph of words that private speakers have released: both releases, one epsilon.
+    graph = lineage(tmp_path / "work/exp/wordvotes_phone/eps_500/graph", tmp_path / "work")
+    assert graph.is_covered and len(graph.spent) == 1, list(graph.lines())
+    entries = Ledger(tmp_path / "work/privacy/ledger.json").entries()
+    assert len(entries) == 2
+    together, *alone = (
+        joint_guarantee([entry.spending for entry in of]).epsilon.value
+        for of in (entries, entries[:1], entries[1:])
+    )
+    found = {row["label"]: row["person_epsilon"] for row in rows if row["part"] == "test"}
+    end = ", with words at epsilon 500"
+    assert sorted(alone) == sorted([found[label], found[f"public only{end}"]])
+    assert found[f"{label}{end}"] == pytest.approx(together) and together > max(alone)
+    assert not {f"not private{end}", f"teacher 1 of 3{end}"} & found.keys()
+    page = (exp / "RESULTS.md").read_text()
+    assert "## Rows of several releases about the same people" in page
+    assert "all 2 together" in page and "## Votes for words" in page
+
+
+def test_released_words_are_those_of_recipe_wordvotes(tmp_path: Path) -> None:
+    option = "--graph true --word-votes 4"
+    pate, dpsgd, alone = (
+        dry_run(f"mini_pate {rest} --preset tiny --max-words 30", "--work-dir", tmp_path)
+        for rest in (f"pate {option}", f"dpsgd {option} --people '2 0'", "wordvotes --epsilons 4")
+    )
+    # One release for all three recipes.
+    votes = "7 (votes for words, epsilon 4)"
+    assert "max_words=30" in pate[votes] and pate[votes] == dpsgd[votes] == alone[votes]
+    score = pate["12 (score ctc/gnmax_3_8_words_4)"]
+    assert "gnmax_3_8/graph/words_4/decode_test" in score and "eps_4/weights.json" in score
+    assert "12 (score ctc/self_trained_words_4)" in pate
+    fewer = dpsgd["7 (votes for words, epsilon 4, 2 people)"]
+    assert "sides_fbank_2people/private" in fewer and "wordvotes_char_2people/eps_4" in fewer
+    both = dpsgd["8 (decode test, ctc/dpsgd_8_2people_words_4)"]
+    assert "wordvotes_char_2people/eps_4/graph" in both
+    assert "wordvotes_char/eps_4/graph" in dpsgd["8 (decode test, ctc/dpsgd_8_words_4)"]
 
 
 def titles(shown: dict[str, str]) -> set[str]:
@@ -195,6 +233,10 @@ def test_attacks_upon_heads(tmp_path: Path) -> None:
         ("--vote utterance --top-k 4", "--top-k: expected options that change"),
         ("--token-type phone --models 'ctc las'", "--models: expected ctc alone with a graph"),
         ("--graph-text README.md", "--graph-text: expected a graph"),
+        ("--word-votes 8", "--word-votes: expected CTC in a graph"),
+        ("--word-votes 8 --graph true --models las", "are released, found --models las"),
+        ("--word-votes inf --graph true", "--word-votes: expected"),
+        ("--graph true --max-words 9", "--max-words: expected options that change"),
     ],
 )
 def test_what_cannot_be(options: str, message: str, tmp_path: Path) -> None:
