@@ -143,7 +143,14 @@ def test_released_words_are_those_of_recipe_wordvotes(tmp_path: Path) -> None:
     votes = "7 (votes for words, epsilon 4)"
     assert "max_words=30" in pate[votes] and pate[votes] == dpsgd[votes] == alone[votes]
     score = pate["12 (score ctc/gnmax_3_8_words_4)"]
-    assert "gnmax_3_8/graph/words_4/decode_test" in score and "eps_4/weights.json" in score
+    weights = "gnmax_3_8/graph/words_4/own_weights/weights.json"
+    assert "gnmax_3_8/graph/words_4/own_weights/decode_test" in score and weights in score
+    public = dry_run(
+        f"mini_pate pate {option} --weights public --preset tiny --max-words 30",
+        "--work-dir",
+        tmp_path,
+    )["12 (score ctc/gnmax_3_8_words_4)"]
+    assert "gnmax_3_8/graph/words_4/decode_test" in public and "eps_4/weights.json" in public
     assert "12 (score ctc/self_trained_words_4)" in pate
     fewer = dpsgd["7 (votes for words, epsilon 4, 2 people)"]
     assert "sides_fbank_2people/private" in fewer and "wordvotes_char_2people/eps_4" in fewer
