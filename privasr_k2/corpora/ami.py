@@ -24,6 +24,7 @@ from privasr_k2.corpora import voices
 from privasr_k2.corpora.ami_headsets import HEADSETS, headset_cuts
 from privasr_k2.corpora.ami_nxt import read_annotations
 from privasr_k2.corpora.base import Corpus, CorpusInput
+from privasr_k2.corpora.layouts import shown
 from privasr_k2.corpora.utterances import CHARACTERS_PER_SECOND, Utterance, make_cuts
 from privasr_k2.data.users import hold_out
 from privasr_k2.errors import DataError
@@ -81,9 +82,8 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
         utterances = list(_turns(raw_dir / "turns.tsv.gz"))
     else:
         expected = "words/ and segments/ of the manual annotations, or turns.tsv.gz"
-        found = ", ".join(sorted(path.name for path in raw_dir.iterdir())[:8]) or "an empty folder"
         way_out = "download ami_public_manual_1.6.2.zip from the corpus's page and unpack it there"
-        raise DataError(raw_dir, expected, found, way_out)
+        raise DataError(raw_dir, expected, shown(raw_dir), way_out)
     headsets = []
     if annotations is not None and options.speech in ("auto", "headset"):
         headsets = sorted(raw_dir.rglob(HEADSETS))

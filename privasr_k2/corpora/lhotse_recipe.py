@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privasr_k2.corpora.base import GENERAL_OPTIONS, ROLES, Corpus, CorpusInput
+from privasr_k2.corpora.layouts import audio_problems
 from privasr_k2.corpora.lhotse_checks import Checks
 from privasr_k2.corpora.lhotse_manifests import call_recipe
 from privasr_k2.corpora.parts import by_role
 from privasr_k2.corpora.perturbed import named_originals
 from privasr_k2.corpora.splits import OPTIONS, complete, refuse_missing_test
-from privasr_k2.data.audio import read_headers
-from privasr_k2.data.problems import Problem, report
+from privasr_k2.data.problems import report
 from privasr_k2.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -192,9 +192,7 @@ def _audio(folder: Path) -> Iterator[Path]:
 
 def _find_bad_audio(folder: Path, num_jobs: int) -> None:
     """Raise DataError where a recipe may have failed on audio, whose file it does not name."""
-    headers = read_headers(sorted(_audio(folder)), num_jobs)
-    found = ((str(path), header.problem) for path, header in headers.items())
-    problems = [Problem(path, "audio", problem) for path, problem in found if problem is not None]
+    problems = audio_problems(dict.fromkeys(sorted(_audio(folder)), "audio"), num_jobs)
     report(problems, place=folder, way_out="replace the files, or leave them out")
 
 

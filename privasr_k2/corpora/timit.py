@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privasr_k2.corpora.base import Corpus, CorpusInput
+from privasr_k2.corpora.layouts import audio_problems, shown
 from privasr_k2.corpora.lhotse_manifests import call_recipe, cuts_of
-from privasr_k2.data.audio import read_headers
 from privasr_k2.data.problems import Problem, report
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_lines
@@ -97,9 +97,8 @@ def _link(top: Path, out_dir: Path, num_jobs: int) -> dict[str, str]:
 
     folders = {name: _child(top, name) for name in ("train", "test")}
     if None in folders.values():
-        there = ", ".join(sorted(path.name for path in top.iterdir())[:8]) or "an empty folder"
         way_out = "give the folder of your TIMIT that holds TRAIN and TEST"
-        raise DataError(top, "TRAIN and TEST", there, way_out)
+        raise DataError(top, "TRAIN and TEST", shown(top), way_out)
     problems: list[Problem] = []
     audio, places, speakers, known = {}, {}, set(), get_phonemes(48)
     for part, folder in folders.items():
@@ -118,10 +117,9 @@ def _link(top: Path, out_dir: Path, num_jobs: int) -> dict[str, str]:
             problems += _problems(phones, words, known)
             places[f"{speaker}_{sentence}"] = str(phones)
             speakers.add(part if part == "train" else speaker)
-    for path, header in read_headers(audio, num_jobs).items():
-        audio[path].symlink_to(path)
-        if header.problem is not None:
-            problems.append(Problem(str(path), "audio", header.problem))
+    for path, of_path in audio.items():
+        of_path.symlink_to(path)
+    problems += audio_problems(dict.fromkeys(audio, "audio"), num_jobs)
     for role, of_role in zip(("dev", "core test", "train"), (*get_speakers(), ["train"])):
         if not speakers & {*of_role}:
             problems.append(Problem(str(top), f"utterances of the {role} speakers", "none"))
