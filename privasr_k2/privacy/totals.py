@@ -4,7 +4,8 @@ A release for one unit counts for others, too:
 
 - for a *person* who is several units as for a group of them (:mod:`privasr_k2.privacy.groups`);
 - for a *finer* unit inside as for two of its own: without an utterance, say, a speaker's data are
-  replaced, which is one removal and one addition.
+  replaced, which is one removal and one addition. Where the finer units are replaced themselves,
+  so are the speaker's data, once.
 
 Releases that hide names alone (sanitized text) count among each other, and those of everything a
 person has said count for names as well; for the person they say nothing, and are named apart.
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
-from privasr_k2.privacy.accounting import Epsilon, Relation, account
+from privasr_k2.privacy.accounting import Epsilon, Relation, account, under
 from privasr_k2.privacy.groups import for_group
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.people import PeopleFile
@@ -276,8 +277,9 @@ def _all_levels(spent: Sequence[Spent], groups: Iterable[frozenset[int]]) -> lis
 
 
 def _levels(group: Sequence[Spending], finest: str) -> _Levels:
+    own = {spending.relation for spending in group if spending.unit == finest}
     of_unit = [
-        (spending.relation, _inside(spending, finest))
+        _inside(spending, finest, replaced=own == {Relation.REPLACE_ONE})
         for spending in group
         if spending.unit == finest or RANKS[spending.unit] > RANKS[finest]
     ]
@@ -285,10 +287,27 @@ def _levels(group: Sequence[Spending], finest: str) -> _Levels:
     return [(PERSON, of_person), (finest, of_unit)]
 
 
-def _inside(spending: Spending, unit: str) -> events.Event:
-    """The event for a ``unit`` that is part of the release's."""
-    whole = spending.unit == unit or spending.relation is Relation.REPLACE_ONE
-    return spending.event if whole else for_group(spending.event, 2)
+def _inside(spending: Spending, unit: str, *, replaced: bool) -> tuple[Relation, events.Event]:
+    """The cost for a ``unit`` that is part of the release's: what it is stated for, and its event.
+
+    Args:
+        replaced: whether the units are replaced, and not added or removed. So are then the data of
+            the release's unit; else these are removed once and added once.
+    """
+    if spending.unit == unit or spending.relation is Relation.REPLACE_ONE:
+        return spending.relation, spending.event
+    if replaced and _has_bound(spending.event):
+        return Relation.REPLACE_ONE, spending.event
+    return spending.relation, for_group(spending.event, 2)
+
+
+def _has_bound(event: events.Event) -> bool:
+    """Whether the event has a bound for replacing; Poisson samples have none."""
+    try:
+        under(event, Relation.REPLACE_ONE)
+    except PrivacyError:
+        return False
+    return True
 
 
 def _composed(

@@ -232,6 +232,9 @@ def test_a_joint_guarantee_with_replaced_names_is_for_names() -> None:
     assert joint.names_alone and (joint.unit, joint.releases) == ("mention", 2)
     alone = account(events.repeated(replaced, 4), REPLACE, DELTA).value
     assert alone < joint.person.value < math.inf
+    # A name that is another one makes a user's data others: replaced, once.
+    assert joint.epsilon.value == pytest.approx(epsilon(replaced, NOISE, relation=REPLACE))
+    assert joint.epsilon.value < joint.person.value
 
 
 def test_releases_about_others_have_no_joint_guarantee() -> None:
