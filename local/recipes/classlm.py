@@ -4,17 +4,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from local.stages import class_lms
+from local.stages import class_lms, voted_text
 from local.stages.class_lms import BASE, MODELS, Lms, Setting
 from local.stages.first_pass import choose_am
-from local.stages.sanitized import SanitizedOptions, sanitize, text_lang
+from local.stages.sanitized import sanitize, text_lang
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Positives, from_conf, option
 
 
 @dataclass(frozen=True)
-class Options(SanitizedOptions):
-    """Those of sanitized text, and the LMs."""
+class Options(voted_text.VotedTextOptions):
+    """Those of sanitized text and of votes, and the LMs."""
 
     adapt_percent: Positives | None = option(None, "adaptation text, % of words (12 15 20)")
     original: bool | None = option(None, "models of original text (unless --max-epsilon)")
@@ -29,11 +29,10 @@ def stages(r: Recipe, o: Options) -> None:
     default = (30.0,) if r.data.preset == "tiny" else (12.0, 15.0, 20.0)  # tiny has few users
     percents = default if o.adapt_percent is None else o.adapt_percent
     with_original = r.run.max_epsilon is None if o.original is None else o.original
-    released = not with_original and not percents  # nothing but what is made of the sanitized text
+    released = voted_text.only_released(r, o, not with_original and not percents)
     r.exp = f"exp/classlm_{am.name if am else 'text'}{'_released' if released else ''}"
     s = sanitize(r, o, am, percents)
-    sanitized = Setting("sanitized", "sanitized", s.privacy)
-    original = Setting("original", "original")
+    sanitized, original = Setting(BASE[0], "sanitized", s.privacy), Setting("original", "original")
     direct, adapted = {}, {}  # the adaptation text of each setting
     for percent in percents:
         text, privacy = class_lms.adaptation_text(r, s, percent)
@@ -43,7 +42,7 @@ def stages(r: Recipe, o: Options) -> None:
     own = [] if released else ["background", *(f"adapt_{percent:g}" for percent in percents)]
     lang = text_lang(r, s, "lang directory of all words",
                      f"{s.data.lang}_{'names' if own else 'released'}",
-                     [s.text, *map(s.part, own)], all_words=not released)
+                     [s.text, *map(s.part, own), *voted_text.word_lists(o)], all_words=not released)
     c = Lms(r, s, lang, o.mix if percents else "", o.lm_epochs,
             o.finetune_epochs if percents else None, released)
     plain = {original: [s.part("background")]} if with_original else {}
@@ -53,6 +52,7 @@ def stages(r: Recipe, o: Options) -> None:
     for setting, text in adapted.items():
         class_lms.adapt_four(c, setting, text)
     plain_systems(c, plain)
+    voted_text.add_voted(c, o)
     for setting in adapted:
         adapted_systems(c, setting, f"direct_{setting.percent:g}")
     if adapted:

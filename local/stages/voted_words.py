@@ -98,6 +98,7 @@ class Lms:
         lists: phrases of public grammars; ``grammars``: the class LM of them; empty: none.
         mix: whether LMs are mixed with that of public text.
         end: of the titles of votes: whose they are.
+        number: of the stages of votes.
     """
 
     r: Recipe
@@ -108,6 +109,12 @@ class Lms:
     grammars: str = ""
     mix: bool = True
     end: str = ""
+    number: int = 7
+
+    @property
+    def voters(self) -> dict[str, Any]:
+        """Flags of the votes: the private text, and public candidates."""
+        return {"in_private_manifests": self.sides.private, "in_lang": self.lang}
 
     @property
     def dev(self) -> str:
@@ -141,29 +148,28 @@ class Lms:
         return lang, self.mixed(6, system, [public, lm])
 
     def of_votes(self, system: Declared, epsilon: float, public: str) -> str:
-        """Stage 7: a release of words, its audit, and the LM of its votes."""
-        r, o, folder = self.r, self.o, system.folder
+        """Stage 7, or :attr:`number`: a release of words, its audit, and the LM of its votes."""
+        r, o, folder, number = self.r, self.o, system.folder, self.number
         which = f"epsilon {epsilon:g}{self.end}"
         settings = {"max_words": o.max_words, "max_bigrams": o.max_bigrams, "choose": o.choose,
                     "epsilon": epsilon, "delta": o.delta}
-        votes = r.stage(7, f"votes for words, {which}", "vote_words", spends=True,
-                        config="vote_words", in_private_manifests=self.sides.private,
-                        in_lang=self.lang, out_dir=system.path("votes"),
+        votes = r.stage(number, f"votes for words, {which}", "vote_words", spends=True,
+                        config="vote_words", **self.voters, out_dir=system.path("votes"),
                         out_privacy=system.path("privacy", "privacy.json"),
                         set={"data": f"{r.people}/train", **settings})
         if o.audit:
-            r.stage(7, f"audit of votes, {which}", "audit", config="audit_votes",
+            r.stage(number, f"audit of votes, {which}", "audit", config="audit_votes",
                     in_votes=votes, out_audit=system.path("audit", "audit.json"))
-        lm = r.stage(7, f"LM of votes, {which}", "train_ngram", config="voted_lm",
+        lm = r.stage(number, f"LM of votes, {which}", "train_ngram", config="voted_lm",
                      in_votes=votes, in_lang=self.lang, out_lm=f"{folder}/voted.arpa.gz",
                      set={"unreleased": self.mix})
         lms = [public, lm]
         if self.mix:
             lms.insert(1, r.stage(
-                7, f"public LM with the words of votes, {which}", "adapt_lm",
+                number, f"public LM with the words of votes, {which}", "adapt_lm",
                 config="fma", in_lm=public, in_unigrams=lm, in_public_dev_text=self.dev,
                 out_lm=f"{folder}/adapted.arpa.gz", out_choice=f"{folder}/adapted.json"))
-        return self.mixed(7, system, lms)
+        return self.mixed(number, system, lms)
 
     def with_grammars(self, system: Declared, lm: str) -> str:
         """Stage 6: an LM as it is, or mixed with that of grammars."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,7 @@ from privasr_k2.privacy.calibration import noise_for
 from privasr_k2.privacy.discrete import DiscreteGaussianNoise
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.randomness import NoiseStream
+from privasr_k2.text.tagged_files import read_tagged
 
 Texts = Mapping[str, Sequence[Sequence[str]]]
 """The sentences of each speaker."""
@@ -95,15 +96,15 @@ class WordVotes:
         """What a noisy count must exceed, in votes."""
         return self.config.threshold * self.noise.sigma
 
-    def spending(self, units: int) -> Spending:
-        """The entry of the ledger, for so many speakers."""
+    def spending(self, units: int, unit: str = "speaker") -> Spending:
+        """The entry of the ledger, for so many speakers; ``unit="user"`` where they write."""
         config = self.config
         pairs = f" and {config.max_bigrams} of their bigrams" if config.max_bigrams else ""
         return Spending(
             data=config.data,
-            released=f"votes of each speaker for at most {config.max_words} words{pairs},"
+            released=f"votes of each {unit} for at most {config.max_words} words{pairs},"
             " discrete Gaussian noise",
-            unit="speaker",
+            unit=unit,
             units=units,
             relation=RELATION,
             event=self.event,
@@ -111,7 +112,7 @@ class WordVotes:
             delta=config.delta,
             does_not_cover=(
                 "the candidates: a list that was made without the private data",
-                "of each speaker: the votes; nothing else that they said is used",
+                f"of each {unit}: the votes; nothing else that they said is used",
             ),
         )
 
@@ -129,6 +130,21 @@ def speakers_texts(folder: Path) -> dict[str, list[list[str]]]:
             way_out = "name the speakers: a guarantee is for each of them"
             raise DataError(cuts_path(folder, "train"), "a speaker", f"none of {cut.id}", way_out)
         texts.setdefault(str(said.speaker), []).append(said.text.split())
+    return texts
+
+
+def users_texts(files: Iterable[Path]) -> dict[str, list[list[str]]]:
+    """The sentences of each user of tagged text (:mod:`privasr_k2.text.tagged_files`).
+
+    Raises:
+        DataError: a text without a user, or as :func:`privasr_k2.text.tagged_files.read_tagged`.
+    """
+    texts: dict[str, list[list[str]]] = {}
+    for text in read_tagged(files):
+        if not text.user:
+            way_out = "votes need users: name them, or take a corpus that has them"
+            raise DataError(text.place, "a user", f"none of {text.id}", way_out)
+        texts.setdefault(text.user, []).append(list(text.words))
     return texts
 
 

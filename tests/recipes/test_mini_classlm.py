@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from privasr_k2.fileio import read_jsonl
 from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.privacy.lineage import lineage
+from privasr_k2.privacy.totals import joint_guarantee
 from privasr_k2.recipe.front import declare
 from privasr_k2.recipe.systems import read_systems
 from tests.support.recipe_tools import (
@@ -60,6 +63,8 @@ def test_from_text_to_results(copied: Path) -> None:
     [
         ("mini classlm --mix half", "--mix: expected one of em, preset, found 'half'"),
         ("librispeech classlm", "public lists of names, found none for librispeech"),
+        (f"{TEXT} --word-votes 8", "a vocabulary of released words alone, found all private words"),
+        (f"{TEXT} --max-words 9", "--max-words: expected options that change"),
         (f"{TEXT} --gold some", "expected true or false, found 'some'"),
     ],
 )
@@ -82,6 +87,37 @@ def test_under_a_limit_nothing_is_made_that_no_guarantee_covers(tmp_path: Path) 
     assert "text_classlm" not in words
     names = [name.replace("adaptation,", "") for name in shown]
     assert not [name for name in names if "original" in name or "adapt" in name]
+
+
+def test_words_by_votes_join_the_model_of_sanitized_text(tmp_path: Path) -> None:
+    options = "--adapt-percent '' --original false --word-votes 100"
+    recipe(f"{TEXT} --nj 1 {options}", "--work-dir", tmp_path)
+    exp = tmp_path / "exp/classlm_text_released"
+    entries = Ledger(tmp_path / "privacy/ledger.json").entries()
+    assert sorted(entry.spending.unit for entry in entries) == ["user", "utterance"]
+    plain, made = (
+        lineage(exp / name, tmp_path)
+        for name in ("sanitized/lm/M1.arpa.gz", "voted/M1/mixed.arpa.gz")
+    )
+    assert len(plain.spent) == 1 and len(made.spent) == 2, list(made.lines())
+    # Votes bring in nothing private that the model of sanitized text does not have.
+    assert made.unprotected == plain.unprotected == [] and made.unknown == plain.unknown
+    rows = [row for row in read_jsonl(exp / "results.jsonl") if not row["item"]]
+    found = {(row["label"], row["metric"]): row for row in rows}
+    joint = joint_guarantee([entry.spending for entry in entries])
+    row = found["M1, sanitized, with words at epsilon 100", "ppl"]
+    # Sanitized text hides names alone.
+    assert (row["epsilon"], row["person_epsilon"]) == (pytest.approx(joint.epsilon.value), "inf")
+    names = found["M1, sanitized, with words at epsilon 100", "names_epsilon"]["value"]
+    assert names == pytest.approx(joint.person.value)
+    assert row["epsilon"] > found["M1, sanitized", "ppl"]["epsilon"]
+    assert names > found["M1, sanitized", "names_epsilon"]["value"]
+    # Candidates are public: words of the sanitized text would tell who took part.
+    shown = dry_run(f"{TINY} {options}", "--work-dir", tmp_path / "other")
+    votes = shown["10 (votes for words, epsilon 100)"]
+    assert "--in-private-text data/text_undivided/background.jsonl.gz" in votes
+    assert "sanitized" not in votes.partition("writes")[0]
+    assert {"13 (voted/M1: graph)", "13 (voted/M1: score)"} <= set(shown)
 
 
 def test_a_gazetteer_reads_lists_and_cased_text(tmp_path: Path) -> None:

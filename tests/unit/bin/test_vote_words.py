@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.federated.word_release import read_released
-from privasr_k2.fileio import read_json, write_text
+from privasr_k2.fileio import read_json, write_jsonl, write_text
 from privasr_k2.privacy.ledger import Ledger, entries_beside
 from privasr_k2.privacy.spending import guarantees
 from privasr_k2.publish.card import bounds_of
@@ -91,3 +91,51 @@ def test_a_limit_is_kept_before_anything_is_drawn(folder: Path) -> None:
     with refused("--max-epsilon"):
         vote(folder, "--max-epsilon", "3")
     assert not (folder / "votes").exists()
+
+
+def vote_text(folder: Path, *more: str | Path) -> Path:
+    """Release words of the users of tagged text."""
+    call(
+        "vote_words", "--in-private-text", folder / "text.jsonl", "--out-dir", folder / "votes",
+        "--out-privacy", folder / "votes.json", "--ledger", folder / "privacy/ledger.json",
+        "--config", section("vote_words"), *more, "--set", *SETTINGS,
+    )  # fmt: skip
+    return folder / "votes"
+
+
+def test_users_of_text_vote_for_names_on_public_lists(tmp_path: Path) -> None:
+    texts = [
+        {
+            "id": f"t{n}",
+            "user": f"u{n // 2}",
+            "text": "ask leila jones",
+            "entities": [[1, 3, "PER"]],
+        }
+        for n in range(160)
+    ]
+    write_jsonl(tmp_path / "text.jsonl", texts)
+    write_text(tmp_path / "lists/per.txt", "Leila Smith\t0.25\nBen\t0.75\n")
+    write_text(tmp_path / "words.txt", "ask\n")
+    public = ["--in-public-lists", tmp_path / "lists", "--in-public-words", tmp_path / "words.txt"]
+    found = read_released(vote_text(tmp_path, *public))
+    assert set(found.words) == {"leila", "ask"}  # "jones" is on no list
+    assert read_json(tmp_path / "votes/votes.json")["candidates"] == 4
+    [entry] = entries_beside(tmp_path / "votes.json")
+    # Two texts of a user are one vote.
+    spent = entry.spending
+    assert (spent.unit, spent.units, spent.person_units) == ("user", 80, 1)
+    assert "of each user" in entry.spending.released
+
+
+def test_votes_need_users(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "text.jsonl", [{"id": "t1", "text": "ask leila", "entities": []}])
+    write_text(tmp_path / "words.txt", "ask\n")
+    words = ["--in-public-words", tmp_path / "words.txt"]
+    with refused("votes need users"):
+        vote_text(tmp_path, *words)
+    with refused("--in-private-manifests or --in-private-text"):
+        vote_text(tmp_path, *words, "--in-private-manifests", tmp_path)
+    write_text(tmp_path / "text.jsonl", '{"id": "t1", "user": "u1", "te')
+    with refused("text.jsonl:1"):
+        vote_text(tmp_path, *words)
+    assert not (tmp_path / "privacy/ledger.json").exists()
