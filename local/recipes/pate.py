@@ -29,6 +29,7 @@ from privasr_k2.recipe.options import (
 Unlabeled = Literal["none", "self_training", "consistency"]
 Percent = Annotated[int, Interval(ge=1, le=100)]
 Mechanisms = tuple[Annotated[str, Choices(all_mechanisms)], ...]
+Scales = tuple[Literal["equation", "figures"], ...]
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,7 @@ class Options(PhoneOptions, WordGraphOptions):
     epsilons: Positives = option((8.0, inf), "epsilons of the labels; inf: votes without noise")
     sweep_epsilons: Positives = option((), "further epsilons, for the first of --models")
     mechanisms: Mechanisms = option(("gnmax", "lnmax"), "aggregation mechanisms")
-    published_scale: tuple[Literal["equation", "figures"], ...] = option(
-        (), "students with the noise that the paper took for epsilon, too; no guarantee")
+    published_scale: Scales = option((), "students with the paper's noise for epsilon, too")
     vote: Literal["utterance", "token", "frame"] = option("utterance", "what teachers vote on")
     max_answers: Count | None = option(None, "answers, at most (default: by epsilon)")
     noise: Positive | None = option(None, "noise in votes (default: by epsilon and --max-answers)")
