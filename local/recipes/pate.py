@@ -29,7 +29,6 @@ from privasr_k2.recipe.options import (
 Unlabeled = Literal["none", "self_training", "consistency"]
 Percent = Annotated[int, Interval(ge=1, le=100)]
 Mechanisms = tuple[Annotated[str, Choices(all_mechanisms)], ...]
-Scales = tuple[Literal["equation", "figures"], ...]
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,14 @@ class Options(PhoneOptions, WordGraphOptions):
     epsilons: Positives = option((8.0, inf), "epsilons of the labels; inf: votes without noise")
     sweep_epsilons: Positives = option((), "further epsilons, for the first of --models")
     mechanisms: Mechanisms = option(("gnmax", "lnmax"), "aggregation mechanisms")
-    published_scale: Scales = option((), "students with the paper's noise for epsilon, too")
+    published_scale: tuple[Literal["equation", "figures"], ...] = option(
+        (), "students with the noise that the paper took for epsilon, too; no guarantee")
     vote: Literal["utterance", "token", "frame"] = option("utterance", "what teachers vote on")
     max_answers: Count | None = option(None, "answers, at most (default: by epsilon)")
     noise: Positive | None = option(None, "noise in votes (default: by epsilon and --max-answers)")
     min_answers: Count = option(10, "answers, whatever noise they take")
     threshold: Percent = option(60, "confident_gnmax: teachers that the largest count needs, in %")
-    public_threshold: Share | None = option(
-        None, "--vote token: tokens that the public model finds so probable are its own")
+    public_threshold: Share | None = option(None, "--vote token: where the public model decides")
     top_k: Count | None = option(None, "--vote token: likeliest tokens that are voted on")
     labeled_data: bool | None = option(None, "students learn public transcripts, too")
     unlabeled_data: tuple[Unlabeled, ...] = option(("none",), "uses of unanswered utterances")
