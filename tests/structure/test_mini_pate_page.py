@@ -55,3 +55,32 @@ def test_fewer_people_without_a_graph() -> None:
         ]
         assert f"{-float(row.value):.2f}" in page  # type: ignore[arg-type]
         assert row.p_holm is not None and (row.p_holm < 0.05) == (kind != "dpsgd_1")
+
+
+def test_votes_of_single_users() -> None:
+    page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
+    rows = read_rows(FOLDER / "results_pate.jsonl")
+    found = rates([row for row in rows if row.kind == "score_test"])
+    of = {(row.system, row.metric): row.value for row in rows if row.kind == "labels"}
+    for label, kind in (
+        ("votes, epsilon 1", "gumbel_max_250_1"),
+        ("votes, epsilon 8", "gumbel_max_250_8"),
+        ("votes without noise", "clean_250"),
+    ):
+        answered, labels = (int(of[f"ctc/{kind}", name]) for name in ("votes_answered", "labels"))  # type: ignore[arg-type]
+        assert f"| {label} | {found[f'ctc/{kind}']:.2f} | {answered:,} | {labels:,} |" in page
+    began, ended = found["ctc/self_trained"], found["ctc/nonprivate"]
+    assert f"| public, taught by its own guesses | {began:.2f} |" in page
+    assert f"| not private | {ended:.2f} |" in page
+    closed = 100 * (began - found["ctc/clean_250"]) / (began - ended)
+    assert f"Without any noise they close {closed:.0f} % of the gap" in page
+    alone = [found[f"ctc/teacher_250_{k}"] for k in (1, 2, 3)]
+    assert f"worse than the public model: {min(alone):.2f} to {max(alone):.2f} %" in page
+    [pair] = [
+        row
+        for row in rows
+        if (row.system, row.against) == ("ctc/gumbel_max_250_8", "ctc/self_trained")
+        and row.metric == "wer_difference"
+    ]
+    assert f"is {-float(pair.value):.2f} points better" in page  # type: ignore[arg-type]
+    assert f"(p = {pair.p_holm:.2f} after Holm)".replace("0.", ".") in page
