@@ -129,7 +129,7 @@ def test_phones_are_searched_in_the_graph_of_public_words(tmp_path: Path) -> Non
     assert found[f"{label}{end}"] == pytest.approx(together) and together > max(alone)
     assert not {f"not private{end}", f"teacher 1 of 3{end}"} & found.keys()
     page = (exp / "RESULTS.md").read_text()
-    assert "## Rows of several releases about the same people" in page
+    assert "## Rows of several releases about the same data" in page
     assert "all 2 together" in page and "## Votes for words" in page
 
 
