@@ -84,3 +84,13 @@ def test_votes_of_single_users() -> None:
     ]
     assert f"is {-float(pair.value):.2f} points better" in page  # type: ignore[arg-type]
     assert f"(p = {pair.p_holm:.2f} after Holm)".replace("0.", ".") in page
+
+
+def test_the_papers_headline_beside_ours() -> None:
+    page = " ".join((ROOT / "docs/pate.md").read_text(encoding="utf-8").split())
+    votes, steps = (
+        rates([row for row in read_rows(FOLDER / name) if row.kind == "score_test"])
+        for name in ("results_pate.jsonl", "people.jsonl")
+    )
+    text = f"PATE has {votes['ctc/gumbel_max_250_8']:.2f} % and DP-SGD of norms and biases "
+    assert f"{text}{steps['ctc/dpsgd_8']:.2f}." in page

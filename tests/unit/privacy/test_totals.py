@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import dp_accounting as dp
 import pytest
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
@@ -214,6 +217,22 @@ def test_two_releases_have_one_epsilon_as_dp_accounting_composes_them(data: str)
     assert max(alone) < joint.epsilon.value < 0.95 * sum(alone)
     assert (joint.unit, joint.releases, joint.person_units) == ("speaker", 2, 1)
     assert joint.person.value == pytest.approx(joint.epsilon.value)
+
+
+def test_labels_and_words_share_epsilon_8_as_the_docs_say() -> None:
+    """Gaussian mechanisms compose like one (Dong et al. 2022, corollary 2)."""
+
+    def delta(mu: float, epsilon: float) -> float:
+        below = norm.cdf(-epsilon / mu - mu / 2)
+        return float(norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * below)
+
+    own = [brentq(lambda mu, e=e: delta(mu, e) - DELTA, 1e-3, 10.0) for e in (4.0, 6.0)]
+    exact = brentq(lambda epsilon: delta(math.hypot(*own), epsilon) - DELTA, 0.0, 50.0)
+    spendings = [spent("speaker", event=events.gaussian(1 / mu)).spending for mu in own]
+    found = joint_guarantee(spendings).epsilon.value
+    assert found == pytest.approx(exact, abs=2e-3)
+    page = (Path(__file__).parents[3] / "docs/pate.md").read_text(encoding="utf-8")
+    assert f"come to {exact:.2f} with Gaussian noise" in " ".join(page.split())
 
 
 def test_a_joint_guarantee_of_two_units_is_for_the_finer_one_and_for_the_person() -> None:
