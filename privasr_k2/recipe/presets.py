@@ -46,8 +46,12 @@ def preset_of(work_dir: Path) -> str:
 
 
 def write_preset(work_dir: Path, preset: str) -> None:
-    """Note the preset of a work folder."""
-    write_text(work_dir / ".stages" / FILE, f"{preset}\n")
+    """Note the preset of a work folder; what a kill interrupted is removed."""
+    folder = work_dir / ".stages"
+    for unfinished in folder.glob(f".*.tmp.{FILE}"):
+        unfinished.unlink(missing_ok=True)
+    if _said(work_dir) != preset:
+        write_text(folder / FILE, f"{preset}\n")
 
 
 def _said(work_dir: Path) -> str:

@@ -51,3 +51,12 @@ def test_a_folder_of_an_earlier_version_has_the_preset_of_its_stamps(tmp_path: P
     (tmp_path / "data/.stages/am.json").write_text("{ damaged")
     (tmp_path / "data/.stages/x.json").write_text('{"configs": [1]}')
     assert preset_of(tmp_path) == "tiny"
+
+
+def test_what_a_kill_interrupted_goes(tmp_path: Path) -> None:
+    left = tmp_path / ".stages/.0a1b2c3d.tmp.preset"
+    for said in ("tiny", "small"):  # the same, another
+        write_preset(tmp_path, "tiny")
+        left.write_text("ti")
+        write_preset(tmp_path, said)
+        assert not left.exists() and (tmp_path / ".stages/preset").read_text() == f"{said}\n"
