@@ -49,7 +49,7 @@ class Options(PhoneOptions, WordGraphOptions):
     noise: Positive | None = option(None, "noise in votes (default: by epsilon and --max-answers)")
     min_answers: Count = option(10, "answers, whatever noise they take")
     threshold: Percent = option(60, "confident_gnmax: teachers that the largest count needs, in %")
-    public_threshold: Share | None = option(None, "--vote token: where the public model decides")
+    public_threshold: Share | None = option(None, "--vote token: public model decides if so sure")
     top_k: Count | None = option(None, "--vote token: likeliest tokens that are voted on")
     labeled_data: bool | None = option(None, "students learn public transcripts, too")
     unlabeled_data: tuple[Unlabeled, ...] = option(("none",), "uses of unanswered utterances")

@@ -210,12 +210,9 @@ def train_public_models(r: Recipe, o: E2eOptions, e: E2e) -> None:
         e.public_model[model] = public = r.system(
             f"{model}/public", label="public only", method="public", folder=folder, model=model,
             compare_with=e.own)
-        recognize(r, e, 4, f"decode dev, public {model}", model=am, role="dev", feats=e.public,
-                  out=f"{folder}{e.below}/decode_dev")
         what = "LM weight and insertion penalty" if e.graph else "insertion penalty"
-        r.stage(4, f"{what} of {model}, chosen on dev", "tune_weights",
-                in_hyps=f"{folder}{e.below}/decode_dev",
-                in_manifests=e.data.manifests, out_weights=e.weights(model))
+        tuned_weights(r, e, 4, f"public {model}", f"{what} of {model}", am=am,
+                      decoded=f"{folder}{e.below}/decode_dev", out=e.weights(model))
         e.decoded.append((public, model, am, {}))
 
 
@@ -299,7 +296,9 @@ def decode_test(r: Recipe, o: E2eOptions, e: E2e, number: int, system: Declared,
         each = bool(e.graph) if o.weights is None else o.weights == "each"
     if each:
         folder += "/own_weights"
-        weights = own_weights(r, e, number, system, folder, am, settings)
+        weights = tuned_weights(r, e, number, system.name, f"weights of {system.name}", am=am,
+                                decoded=f"{folder}/decode_dev", out=f"{folder}/weights.json",
+                                **settings)
     hyps = f"{folder}/decode_test"
     recognize(r, e, number, f"decode test, {system.name}", model=am, role="test",
               feats=e.data.feats, weights=weights, out=hyps, **settings)
@@ -308,11 +307,10 @@ def decode_test(r: Recipe, o: E2eOptions, e: E2e, number: int, system: Declared,
             out_dir=system.add("score_test", f"{folder}/score_test"), set={"role": "test"})
 
 
-def own_weights(r: Recipe, e: E2e, number: int, system: Declared, folder: str, am: str,
-                settings: dict[str, str]) -> str:
-    """The weights that are best for a system on dev."""
-    recognize(r, e, number, f"decode dev, {system.name}", model=am, role="dev", feats=e.public,
-              out=f"{folder}/decode_dev", **settings)
-    return r.stage(number, f"weights of {system.name}, chosen on dev", "tune_weights",
-                   in_hyps=f"{folder}/decode_dev", in_manifests=e.data.manifests,
-                   out_weights=f"{folder}/weights.json")
+def tuned_weights(r: Recipe, e: E2e, number: int, name: str, title: str, *, am: str, decoded: str,
+                  out: str, **settings: str) -> str:
+    """Decode dev with a model over the grid of weights, and choose the best point."""
+    recognize(r, e, number, f"decode dev, {name}", model=am, role="dev", feats=e.public,
+              out=decoded, **settings)
+    return r.stage(number, f"{title}, chosen on dev", "tune_weights", in_hyps=decoded,
+                   in_manifests=e.data.manifests, out_weights=out)

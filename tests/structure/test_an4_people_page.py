@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from privasr_k2.report.results import Row, read_rows
@@ -65,3 +66,14 @@ def test_how_many_people_the_noise_is_of() -> None:
     }
     people = 42 * noise["ctc/dpsgd_8"] / noise["ctc/dpsgd_1000"]
     assert round(people, -2) == 1000, people
+
+
+def test_trials_before_them() -> None:
+    lines = (ROOT / "egs/an4/trials.jsonl").read_text(encoding="utf-8").splitlines()
+    public, output, norms, block, most, taught = (json.loads(line) for line in lines)
+    on_dev = [f"{row['dev_wer']:.2f}" for row in (public, output, norms, block, most)]
+    text = (
+        "public {} %, output layer {}, norms and biases {}, last block {}, norms, biases and output"
+    )
+    assert f"{text} layer {{}})".format(*on_dev) in PAGE
+    assert f"public model ({taught['test_wer']:.2f} %)" in PAGE
