@@ -197,9 +197,15 @@ def _train(
     # A small pool has few steps in an epoch.
     steps = source.num_batches()
     least = math.ceil(config.student.least_steps / steps)
-    longer = dataclasses.replace(config, epochs=max(config.epochs, least))
-    log.info("%s: %d epochs of about %d steps", use, longer.epochs, steps)
-    epochs = train(losses, task, source, dev, training, longer, process, fingerprint)
+    patience = config.student.patience
+    longer = dataclasses.replace(
+        config,
+        epochs=max(config.epochs, least),
+        average_over="best" if patience else config.average_over,
+    )
+    log.info("%s: at most %d epochs of about %d steps", use, longer.epochs, steps)
+    given_to = (losses, task, source, dev, training, longer, process, fingerprint)
+    epochs = train(*given_to, patience=patience)
     if not process.leads:
         return _Trained(use, data.counts, {}, {})
     weights = average(epochs)

@@ -93,6 +93,7 @@ class StudentSettings(Checked):
     labeled_weight: Positive
     hyps: Annotated[str, one_of(ALL, BEST)]
     least_steps: Natural
+    patience: Natural
     unlabeled_data: Annotated[list[Annotated[str, one_of(*UNLABELED_DATA)]], MinLen(1), Different()]
     unanswered: UnansweredSettings
 

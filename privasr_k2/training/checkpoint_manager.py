@@ -129,17 +129,27 @@ class CheckpointManager:
             save_tensors(path, model.state_dict(), header)
             self.save_training(state, model, optimizer, scaler)
             kept = set(self._first(self._keep))
-            for path in self._folder.glob("epoch-*.safetensors"):
+            for path in self._epochs():
                 if path not in kept:
                     path.unlink()
+
+    def is_over(self, state: TrainerState, patience: int) -> bool:
+        """Whether ``patience`` epochs have passed since the lowest loss on dev; 0: never."""
+        if not patience or state.epoch <= patience:
+            return False
+        best = min((h["dev_loss"], h["epoch"]) for h in map(read_header, self._epochs()))
+        return state.epoch - best[1] >= patience
 
     def chosen(self) -> list[Path]:
         """The epochs to average, oldest first."""
         return self._first(self._average)
 
+    def _epochs(self) -> list[Path]:
+        return [*self._folder.glob("epoch-*.safetensors")]
+
     def _first(self, number: int) -> list[Path]:
         """So many epochs, the last or the best, oldest first."""
-        known = [(read_header(path), path) for path in self._folder.glob("epoch-*.safetensors")]
+        known = [(read_header(path), path) for path in self._epochs()]
 
         def rank(epoch: tuple[Any, Path]) -> tuple[float, int]:
             return epoch[0]["dev_loss"] if self._best else 0.0, -epoch[0]["epoch"]

@@ -36,6 +36,8 @@ def train(
     config: TrainerConfig,
     process: Process,
     fingerprint: str,
+    *,
+    patience: int = 0,
 ) -> list[Path]:
     """Train, or continue an interrupted training with the same result.
 
@@ -44,6 +46,8 @@ def train(
     Args:
         folder: gets ``checkpoints/``, ``train_log.jsonl`` and ``tensorboard/``.
         fingerprint: of data and configuration; checkpoints of another are removed.
+        patience: epochs without a lower loss on dev that end the training; 0: all are trained. The
+            best epochs must be those that are kept.
 
     Returns:
         the epochs' weights that are to be averaged.
@@ -65,7 +69,7 @@ def train(
     manager = CheckpointManager(checkpoints, fingerprint, **rule)
     state = manager.resume(model, optimizer, scaler)
     train_log = TrainLog(folder, state.step, writes=leads)
-    while state.epoch < config.epochs:
+    while state.epoch < config.epochs and not manager.is_over(state, patience):
         wrapped.train()
         for batch in source.epoch(state.epoch, skip=state.batch):
             done = state.epoch + state.frames / source.total_frames

@@ -29,7 +29,7 @@ from tests.support.small_am import encoder_config, write_corpus
 ALONE = Process(0, 1, torch.device("cpu"))
 SHORT = ["epochs=2", "avg=1", "max_duration=4", "lr=0.01", "warmup_steps=2"]
 SHORT += ["spec_augment.time_masks_per_second=5.0", "spec_augment.time_width=4"]
-SHORT += ["student.pool_role=train", "student.least_steps=0"]
+SHORT += ["student.pool_role=train", "student.least_steps=0", "student.patience=0"]
 BOTH = ["student.unlabeled_data=[none,consistency]", "student.unanswered.min_confidence=0.0"]
 
 
@@ -96,6 +96,17 @@ def test_a_small_pool_is_read_more_often(corpus, tmp_path):
     assert steps[-1] >= 7 > steps[-2] and len(epochs) > 2
     schedule = [epoch["epoch"] for epoch in epochs]
     assert schedule == [*range(1, len(epochs) + 1)]
+
+
+def test_dev_ends_the_training_and_chooses_its_epochs(corpus, tmp_path):
+    # Such a rate does not settle.
+    worse = ["epochs=40", "lr=0.3", "warmup_steps=0", "final_lr_share=1.0"]
+    train_student(inputs(corpus), tmp_path, quick("ctc", *worse, "student.patience=2"), ALONE)
+    losses = [epoch["dev_loss"] for epoch in log_of(tmp_path / "candidates" / "none")]
+    best = min(range(len(losses)), key=losses.__getitem__)
+    assert len(losses) == best + 3 < 40
+    about = read_json(tmp_path / "student.json")["candidates"]["none"]
+    assert about["dev"]["loss"] == pytest.approx(losses[best], rel=1e-4)
 
 
 def test_of_several_ways_the_best_on_dev_is_kept(corpus, tmp_path):

@@ -66,8 +66,9 @@ def network() -> nn.Module:
 
 def train_model(model: nn.Module, folder: Path, source: Any = None, **changes: Any) -> list[Path]:
     task, fingerprint = changes.pop("task", Fit()), changes.pop("fingerprint", "f")
+    rule = {"patience": changes.pop("patience", 0)}
     sources, config = (source or Line(), Line()), trainer_config(**changes)
-    return train(model, task, *sources, folder, config, ALONE, fingerprint)
+    return train(model, task, *sources, folder, config, ALONE, fingerprint, **rule)
 
 
 def run(folder: Path, source: Any = None, **changes: Any) -> tuple[nn.Module, list[Path]]:
@@ -124,6 +125,36 @@ def test_a_finished_training_is_not_repeated(tmp_path):
     source = Line()
     _, after = run(tmp_path, source)
     assert source.given == 0 and after == before
+
+
+class Scripted(Fit):
+    """Its losses on dev are given, an epoch each."""
+
+    def __init__(self, *losses: float) -> None:
+        self.left = iter([loss for loss in losses for _ in range(5)])
+
+    def loss(self, model: nn.Module, batch: Numbers, generator: torch.Generator | None) -> Loss:
+        found = super().loss(model, batch, generator)
+        if generator is not None:
+            return found
+        return Loss(sums=torch.full_like(found.sums, next(self.left)), count=len(batch.ids))
+
+
+def test_patience_ends_a_training_that_dev_no_longer_gains_from(tmp_path):
+    rule = {"epochs": 20, "avg": 2, "average_over": "best", "patience": 3}
+    _, chosen = run(tmp_path / "a", task=Scripted(5, 4, 3, 3.5, 3.25, 3.125), **rule)
+    assert [record["epoch"] for record in records(tmp_path / "a") if "dev_loss" in record][-1] == 6
+    assert [path.name for path in chosen] == ["epoch-3.safetensors", "epoch-6.safetensors"]
+    source = Line()
+    _, again = run(tmp_path / "a", source, task=Scripted(), **rule)
+    assert source.given == 0 and again == chosen
+    # A continued training counts the epochs before it was killed; a late gain counts anew.
+    late = (5, 4, 3, 3.5, 3.25, 2, 6, 6, 6)
+    with pytest.raises(Killed):
+        run(tmp_path / "b", Mortal(21), task=Scripted(*late), **rule)
+    _, chosen = run(tmp_path / "b", task=Scripted(*late[4:]), **rule)
+    assert [path.name for path in chosen] == ["epoch-3.safetensors", "epoch-6.safetensors"]
+    assert [record["epoch"] for record in records(tmp_path / "b") if "dev_loss" in record][-1] == 9
 
 
 def test_another_fingerprint_begins_anew(tmp_path):
