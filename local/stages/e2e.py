@@ -59,6 +59,7 @@ class E2e(Sides):
         own: Whisper's own search, or nothing.
         start: where DP-SGD begins, by model, if not at the public model.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
+        untaught: the public model as it was before it learned the pool, by model.
     """
 
     base: str
@@ -75,6 +76,7 @@ class E2e(Sides):
     own: list[Declared] = field(default_factory=list)
     start: dict[str, str] = field(default_factory=dict)
     public_model: dict[str, Declared] = field(default_factory=dict)
+    untaught: dict[str, Declared] = field(default_factory=dict)
     not_private: dict[str, Declared] = field(default_factory=dict)
     dpsgd: dict[tuple[str, float], Declared] = field(default_factory=dict)
 
@@ -82,6 +84,11 @@ class E2e(Sides):
     def private(self) -> str:
         """What private models learn from."""
         return self.planted or super().private
+
+    def public_systems(self, model: str) -> list[Declared]:
+        """Those without private data: where private training begins, and the others."""
+        untaught = [self.untaught[model]] if model in self.untaught else []
+        return [self.public_model[model], *untaught, *self.own]
 
     def protecting(self, people: int) -> "E2e":
         """The same with so many private speakers; 0: all that there are."""
@@ -222,7 +229,7 @@ def train_not_private(r: Recipe, o: E2eOptions, e: E2e) -> None:
         e.not_private[model] = system = e.private_system(
             r, f"{model}/nonprivate", label="not private", method="not_private",
             folder=f"{e.tuned}/{model}/nonprivate",
-            compare_with=[e.public_model[model], *e.own], model=model)
+            compare_with=e.public_systems(model), model=model)
         am = r.stage(5, f"{model} of all private data{e.of_people}", "train_am", train=True,
                      config=am_config(r, o, model), in_feats=e.private, in_lang=e.lang,
                      in_init=public_init(o, e, model), out_dir=f"{system.folder}/am",
@@ -250,7 +257,7 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             system = e.private_system(
                 r, f"{model}/dpsgd_{name}", label=f"DP-SGD, epsilon {name}", method="dpsgd",
                 folder=f"{e.dpsgd_exp}/{model}/dpsgd_{name}",
-                compare_with=[e.public_model[model], *e.own], public=e.public_model[model],
+                compare_with=e.public_systems(model), public=e.public_model[model],
                 not_private=e.not_private[model], protects=e.protects if claims else "",
                 headline=claims, model=model, epsilon=epsilon)
             system.add("dpsgd", f"{system.folder}/am/dpsgd.json")

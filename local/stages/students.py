@@ -68,4 +68,4 @@ def begin_self_trained(r: Recipe, o: Any, e: E2e) -> None:
         e.start[model] = train_student(
             r, o, e, system, model, number=5, unlabeled=("self_training",), labels=None,
             learns_public=False, epochs=o.private_epochs)
-        e.public_model[model] = system
+        e.untaught[model], e.public_model[model] = e.public_model[model], system

@@ -76,7 +76,7 @@ def release_words(r: Recipe, o: WordGraphOptions, e: E2e,
     voted = e.private_system(
         r, f"ctc/public_words_{shown(epsilon)}", label=f"public only{of_words(epsilon)}",
         method="votes", folder=f"{exp}{some}/eps_{shown(epsilon)}", public=e.public_model["ctc"],
-        not_private=e.not_private["ctc"], compare_with=[e.public_model["ctc"], *e.own],
+        not_private=e.not_private["ctc"], compare_with=e.public_systems("ctc"),
         headline=True, protects=f"each speaker of {r.people}/train", model="ctc",
         word_votes=epsilon)
     lm = lms.of_votes(voted, epsilon, public)
@@ -92,7 +92,7 @@ def beside(r: Recipe, e: E2e, base: Declared, voted: Declared, epsilon: float) -
         f"{base.name}_{end}{of_people}", folder=f"{base.folder}{e.below}/{end}{of_people}",
         label=f"{base.values['label']}{of_words(epsilon)}{e.of_people if is_public else ''}",
         public=e.public_model["ctc"], not_private=e.not_private["ctc"],
-        compare_with=[e.public_model["ctc"], *e.own, base, voted],
+        compare_with=[*e.public_systems("ctc"), base, voted],
         method=kept.values["method"], protects=kept.values["protects"],
         headline=kept.values["headline"], **{**base.values["facts"], "word_votes": epsilon})
     own = [base.artifacts[kind] for kind in ("privacy",) if kind in base.artifacts]

@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_every_corpus_of_egs_is_read() -> None:
     for name in corpus_names(ROOT):
         corpus = find_corpus(name, ROOT, ROOT)
-        assert corpus.description and corpus.people == name
+        # Only one folder of egs/ has people that another has, too: one ledger name for both.
+        assert corpus.people == ("an4" if name == "an4_prompts" else name)
+        assert corpus.description
         for recipe in (*corpus.recipes, *corpus.recipe_definitions):
             assert corpus.for_recipe(recipe, ROOT).definition.is_file()
 
