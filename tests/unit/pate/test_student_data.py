@@ -28,7 +28,7 @@ from tests.support.end_to_end import spelled_lang
 from tests.support.small_am import write_corpus
 
 UNANSWERED = UnansweredSettings(weight=0.5, min_confidence=0.6, hyps=2, scale=1.0)
-SETTINGS = StudentSettings("train", "dev", 2.0, "all", 0, ["none"], UNANSWERED)
+SETTINGS = StudentSettings("train", "dev", 2.0, "all", 0, 0, ["none"], UNANSWERED)
 
 
 @pytest.fixture(scope="module")
