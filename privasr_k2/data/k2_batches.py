@@ -58,10 +58,7 @@ def from_k2(found: Mapping[str, Any], encode: Callable[[str], Sequence[int]]) ->
             expected = f"frames within {inputs.size(1)} of {inputs.size(0)} sequences"
             raise DataError(place, expected, f"{start} to {start + size}", "make the batch again")
         features.append(inputs[sequence, start : start + size])
-    cuts = said.get("cut")
-    names = [str(number) for number in range(len(texts))]
-    if cuts is not None:
-        names = [cuts[number].id for number in range(len(texts))]
+    names = [cut.id for cut in said["cut"]] if "cut" in said else [*map(str, range(len(texts)))]
     return pad_batch(names, features, [[*encode(text)] for text in texts])
 
 
