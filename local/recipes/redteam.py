@@ -18,6 +18,7 @@ class Options(PhoneOptions, E2eOptions):
     models: tuple[Literal["ctc"], ...] = option(("ctc",), "models to train; ctc aligns the names")
     dpsgd_epsilons: Positives = option((inf, 8.0, 1.0),
                                        "epsilons of DP-SGD; inf: clipped, without noise or claim")
+    dpsgd_whole: bool = option(True, "DP-SGD of all weights (section dpsgd), not of dpsgd_norms")
     lm_rounds: Count = option(60, "rounds in which the private speakers train an LM")
     lm_share: Share = option(0.3, "probability of each speaker in a round")
 

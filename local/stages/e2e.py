@@ -32,6 +32,8 @@ class E2eOptions(PublicOptions):
     graph: bool = option(False, "ctc: search words in a graph with the public LM; always of phones")
     init: Literal["public", "scratch"] = option("public", "initial weights of private training")
     privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
+    dpsgd_whole: bool = option(
+        False, "DP-SGD of all weights (section dpsgd), as in yang2022, in place of dpsgd_norms")
     dpsgd_trained: Words = option(
         (), "parts that DP-SGD trains: all output last_block bias norm lora (default: by conf)")
     whisper: Path | None = path_option(
@@ -138,7 +140,7 @@ def prepare_e2e(r: Recipe, o: E2eOptions, *, people: tuple[int, ...] = ()) -> E2
     """
     d, several = r.data, len(people) > 1
     protects = f"each {o.privacy_unit} of {r.people}/train"
-    trained = "".join(f"_{part}" for part in o.dpsgd_trained)
+    trained = "_whole" * o.dpsgd_whole + "".join(f"_{part}" for part in o.dpsgd_trained)
     if "whisper" in o.models:
         w, name = prepare_whisper(r, o, people), f"{upon(r)}{d.token_type}"
         name += "_tuned" if w.sides else ""
@@ -242,9 +244,11 @@ def public_init(o: E2eOptions, e: E2e, model: str) -> str | None:
     return e.public_am(model) if o.init == "public" else None
 
 
-def dpsgd_config(model: str) -> tuple[str, ...]:
-    """Sections of DP-SGD."""
-    return ("dpsgd", "dpsgd_whisper") if model == "whisper" else ("dpsgd",)
+def dpsgd_config(o: E2eOptions, model: str) -> tuple[str, ...]:
+    """Sections of DP-SGD: random weights are trained whole, whatever the options."""
+    if model == "whisper":
+        return ("dpsgd", "dpsgd_norms", "dpsgd_whisper")
+    return ("dpsgd",) if o.dpsgd_whole or o.init == "scratch" else ("dpsgd", "dpsgd_norms")
 
 
 def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
@@ -268,7 +272,7 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             init = e.start.get(model, e.public_am(model))
             title = f"DP-SGD, {model}, epsilon {name}{e.of_people}"
             am = r.stage(6, title, "train_dpsgd", train=True,
-                         config=dpsgd_config(model), spends=claims, in_private_feats=e.private,
+                         config=dpsgd_config(o, model), spends=claims, in_private_feats=e.private,
                          in_public_dev=e.public, in_lang=e.lang, in_public_init=init,
                          out_dir=f"{system.folder}/am",
                          out_privacy=system.path("privacy", "privacy.json") if claims else None,
@@ -276,7 +280,7 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             e.decoded.append((system, model, am, {}))
             if o.audit and claims:
                 r.stage(6, f"audit of {title}", "audit", device=True,
-                        num_jobs=True, config=(*dpsgd_config(model), "audit_dpsgd"),
+                        num_jobs=True, config=(*dpsgd_config(o, model), "audit_dpsgd"),
                         in_private_feats=e.private, in_public_dev=e.public, in_lang=e.lang,
                         in_init=init,
                         out_audit=system.path("audit", "audit.json"), set={**data, **scratch})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -280,3 +281,21 @@ def test_upon_a_public_encoder_by_default_and_published(tmp_path: Path) -> None:
     assert settings["dim"] == 64 and settings["public_encoder"]["name"] == "tiny_whisper"
     texts = [path.read_bytes() for path in (tmp_path / "out").iterdir()]
     assert not any(str(tmp_path).encode() in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("options", "sections"),
+    [
+        ("mini_pate dpsgd", ["dpsgd", "dpsgd_norms"]),
+        ("mini_pate dpsgd --dpsgd-whole true", ["dpsgd"]),
+        ("mini_pate dpsgd --init scratch", ["dpsgd"]),
+        ("mini redteam", ["dpsgd"]),
+    ],
+)
+def test_random_weights_and_the_baseline_of_the_paper_are_trained_whole(
+    tmp_path: Path, options: str, sections: list[str]
+) -> None:
+    stages = dry_run(options, "--work-dir", tmp_path)
+    (command,) = (text for title, text in stages.items() if "(DP-SGD, ctc, epsilon 8)" in title)
+    read = re.findall(r"conf/pate\.yaml#(\w+)", command.split("command", 1)[1])
+    assert read == sections
