@@ -4,6 +4,7 @@
 #
 # Called by path.sh; STACK is torch1, torch2 or torch2-cpu. May be killed at any moment and started twice at once:
 # the folder counts only when its marker .complete is there, written last, and a lock lets one installer work.
+# Where uv is on the PATH it finds or fetches CPython 3.11 and installs; elsewhere pip does.
 set -euo pipefail
 
 if [[ ${1-} == --help || ${1-} == -h ]]; then sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0; fi
@@ -23,6 +24,7 @@ if [[ $action == fingerprint ]]; then fingerprint; exit; fi
 venv=$3
 log=$venv.log
 say() { printf '%s\n' "$*" >&2; }
+has_uv() { command -v uv >/dev/null; }
 
 # check_platform: sets $problems.
 check_platform() {
@@ -41,6 +43,10 @@ check_platform() {
 find_python() {
   local name version found=() names=(python3.11 python3)
   python=
+  if [[ -z ${PRIVASR_PYTHON-} ]] && has_uv; then
+    python=$(uv python find 3.11 2>/dev/null) && return
+    uv python install 3.11 >&2 && python=$(uv python find 3.11) && return
+  fi
   [[ -z ${PRIVASR_PYTHON-} ]] || names=("$PRIVASR_PYTHON")
   for name in "${names[@]}"; do
     version=$("$name" -I -c 'import sys; print(sys.implementation.name, "%d.%d.%d" % sys.version_info[:3])' 2>/dev/null) || version=nothing
@@ -58,7 +64,7 @@ find_python() {
 
 # check_venv: sets $problems.
 check_venv() {
-  "$python" -I -c 'import venv, ensurepip' 2>/dev/null \
+  has_uv || "$python" -I -c 'import venv, ensurepip' 2>/dev/null \
     || problems+=("$python lacks the modules venv and ensurepip. On Debian and Ubuntu: apt-get install python3.11-venv")
 }
 
@@ -80,18 +86,25 @@ check_disk() {
   ((free > needed_kib)) || problems+=("$((needed_kib / 1024 / 1024)) GiB of disk are needed at $root, found $((free / 1024 / 1024))")
 }
 
-# pip_install TITLE ARGUMENT...: everything goes to the log, a line a package to the terminal.
+# pip_install TITLE ARGUMENT...: everything goes to the log; of pip, a line a package to the terminal.
 pip_install() {
   local title=$1
   shift
   say "  $title"
-  if ! env -u PYTHONPATH -u PYTHONHOME PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+  if has_uv; then
+    PATH="$venv/bin:$PATH" CMAKE_GENERATOR=Ninja uv pip install --python "$venv/bin/python" "$@" 2>&1 | tee -a "$log" | awk '!/^ [+-] /' >&2 \
+      || failed
+  elif ! env -u PYTHONPATH -u PYTHONHOME PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PATH="$venv/bin:$PATH" CMAKE_GENERATOR=Ninja \
     "$venv/bin/python" -m pip install --no-input "$@" </dev/null 2>&1 | tee -a "$log" | progress; then
-    say "$(tail -n 12 "$log")" "" "path.sh: installing failed; the whole log is $log." \
-      "  Without a connection to a package index this cannot work: see docs/install.md. Then start again."
-    exit 2
+    failed
   fi
+}
+
+failed() {
+  say "$(tail -n 12 "$log")" "" "path.sh: installing failed; the whole log is $log." \
+    "  Without a connection to a package index this cannot work: see docs/install.md. Then start again."
+  exit 2
 }
 
 progress() {
@@ -139,7 +152,7 @@ if [[ -f $venv/.complete && -x $venv/bin/python ]]; then
 else
   say "path.sh: making ${venv##*/} (stack $stack, once; about $gigabytes GB and two minutes on a fast network)"
   rm -rf "$venv"
-  "$python" -I -m venv "$venv"
+  if has_uv; then uv venv --quiet --seed --python "$python" "$venv"; else "$python" -I -m venv "$venv"; fi
 fi
 pip_install "packages" --only-binary :all: --no-deps --require-hashes -r "${locks[0]}"
 if [[ ${#missing[@]} -eq 0 ]]; then

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# local/lock.sh: make requirements/*.txt anew from requirements/*.in with the newest versions they allow.
+# local/lock.sh: make requirements/*.txt and uv.lock anew, with the newest versions that requirements/*.in and
+# pyproject.toml allow.
 #
 # Needs uv (https://docs.astral.sh/uv) on the PATH, or its place in UV, and the network. path.sh brings every
 # environment up to date when the lock files have changed.
@@ -33,3 +34,4 @@ torch_alone='torch|triton|nvidia-.*|cuda-.*'
   blocks keep kenlm <"$work/torch1"
 } >"$work/kenlm.txt"
 mv "$work"/*.txt .
+"$uv" lock --quiet --upgrade --no-config --default-index https://pypi.org/simple --project ..

@@ -98,3 +98,20 @@ def test_every_package_that_is_declared_is_locked() -> None:
     [everything] = extras["all"]
     parts = set(re.split(r"[\[\],]+", everything.rstrip("]")))
     assert parts == {PROJECT["name"], *extras} - {"all"}
+
+
+def test_uv_lock_is_that_of_the_project() -> None:
+    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
+    packages = {package["name"]: package for package in lock["package"]}
+    mine = packages[PROJECT["name"].replace("_", "-")]
+    assert lock["requires-python"] == PROJECT["requires-python"]
+    for name, declared in PROJECT["optional-dependencies"].items():
+        if name != "all":
+            of_extra = {entry["name"] for entry in mine["optional-dependencies"][name]}
+            assert of_extra == {distribution(text) for text in declared}
+    assert {entry["name"] for entry in mine["dependencies"]} == {
+        distribution(text) for text in PROJECT["dependencies"]
+    }
+    # Everybody gets the same files.
+    sources = {package["source"].get("registry", "here") for package in packages.values()}
+    assert sources == {"https://pypi.org/simple", "here"}
