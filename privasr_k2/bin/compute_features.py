@@ -19,6 +19,8 @@ def main() -> None:
         __doc__,
         in_manifests="PATH manifests folder",
         in_public_encoder="[PATH] of kind=encoder: the encoder's folder or file",
+        in_public_noise="[PATH] lhotse's manifest of noise (cuts or recordings): a copy of train",
+        in_public_rirs="[PATH] lhotse's manifest of impulse responses: a copy of train",
         out_dir="PATH features folder",
     )
     config = cli.load(FeatureConfig, args)
@@ -30,7 +32,15 @@ def main() -> None:
         from privasr_k2.encoders.frozen import FrozenEncoder
 
         extractor = FrozenEncoder(args.in_public_encoder, config.encoder)
-    compute(args.in_manifests, args.out_dir, config, args.num_jobs, extractor)
+    compute(
+        args.in_manifests,
+        args.out_dir,
+        config,
+        args.num_jobs,
+        extractor,
+        noise=args.in_public_noise,
+        rirs=args.in_public_rirs,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks of audio files by header and tail, in the formats of libsndfile."""
+"""Audio files checked by header and tail, in the formats of libsndfile; the samples of cuts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privasr_k2.errors import DataError
+
+if TYPE_CHECKING:
+    from lhotse.cut import Cut
 
 _TAIL_SECONDS = 0.5
 _UNKNOWN_SIZE = 0x7FFFF000
@@ -121,3 +129,41 @@ def _why_unreadable(path: Path, error: Exception) -> str:
 
 def _reason(error: Exception) -> str:
     return (getattr(error, "error_string", None) or str(error)).strip().rstrip(".")
+
+
+def no_audio(cut: Cut) -> DataError:
+    """The error of a cut whose audio is wanted and not there."""
+    found, way_out = "text only", "give a corpus with audio"
+    if (cut.custom or {}).get("text_only"):
+        way_out = "have the text spoken (--set speech=synthetic), or run a recipe of text only"
+    elif cut.has_features:
+        found, way_out = "features only", "take its own features: --feature given"
+        way_out += " (of the verb: --set kind=given speed_perturb=false)"
+    return DataError(cut.id, "audio", found, way_out)
+
+
+def load_samples(cut: Cut) -> np.ndarray:
+    """Samples of a cut's first channel, (S,) float32; of a mixture their sum.
+
+    Raises:
+        DataError: no audio, or a file that cannot be read.
+    """
+    import soundfile
+    from lhotse.audio import AudioLoadingError, DurationMismatchError
+    from lhotse.cut import MixedCut
+
+    if not cut.has_recording:
+        raise no_audio(cut)
+    try:
+        return np.asarray(cut.load_audio()[0], dtype=np.float32)
+    except (AudioLoadingError, DurationMismatchError, soundfile.LibsndfileError, OSError) as error:
+        parts = [track.cut for track in cut.tracks] if isinstance(cut, MixedCut) else [cut]
+        sources = [part.recording.sources[0] for part in parts if part.has_recording]
+        problems = {
+            source.source: audio_problem(Path(source.source)) if source.type == "file" else None
+            for source in sources
+        }
+        place = next((place for place, problem in problems.items() if problem), sources[0].source)
+        found = problems[place] or f"an error: {str(error).strip().splitlines()[0]}"
+        way_out = "replace the file, or leave it out"
+        raise DataError(place, f"the audio of {cut.id}", found, way_out) from error

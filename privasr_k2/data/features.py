@@ -21,8 +21,9 @@ from annotated_types import Interval
 
 from privasr_k2.constraints import Checked, Count, NotNegative, Positive, one_of
 from privasr_k2.data import sphinx
-from privasr_k2.data.audio import audio_problem
+from privasr_k2.data.audio import load_samples, no_audio
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
+from privasr_k2.data.perturbations import Perturbation, perturbations, without_tracks
 from privasr_k2.data.processes import processes
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, write_text
@@ -61,8 +62,6 @@ FRAME_SHIFT = 0.01
 """Seconds."""
 FINE_TICK_POWER = -12
 """Of features of small scale, as Sphinx's cepstra: steps of 1/4096."""
-SPEEDS = (0.9, 1.1)
-"""Factors of speed perturbation [Ko et al. 2015], besides 1."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,8 @@ class FeatureConfig(Checked):
         kind: ``auto`` is ``given`` where the corpus has features and no copies at other speeds are
             wanted, otherwise ``fbank``; ``encoder``: the outputs of a public encoder.
         speed_perturb: whether train is stored at three speeds.
+        noise_snr: speech to noise of noisy copies, lowest and highest, in dB.
+        perturb_seed: of noise and rooms.
         tick_power: fbank and mfcc are stored in steps of ``2 ** tick_power``.
         cuts_per_file: utterances stored in one file.
         encoder: settings of ``kind: encoder``.
@@ -96,6 +97,8 @@ class FeatureConfig(Checked):
 
     kind: Annotated[str, one_of(*DIMENSIONS, "given", "auto", ENCODER)]
     speed_perturb: bool
+    noise_snr: list[float]
+    perturb_seed: int
     tick_power: Annotated[int, Interval(ge=-15, le=-1)]
     cuts_per_file: Count
     encoder: OutputConfig
@@ -104,6 +107,8 @@ class FeatureConfig(Checked):
         super().__post_init__()
         if self.kind == "given" and self.speed_perturb:
             raise ValueError("speed_perturb must be false with kind=given, which has no audio")
+        if len(self.noise_snr) != 2 or self.noise_snr[0] > self.noise_snr[1]:
+            raise ValueError(f"noise_snr must be lowest and highest, got {self.noise_snr}")
 
 
 def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.ndarray:
@@ -173,6 +178,9 @@ def compute(
     config: FeatureConfig,
     num_jobs: int = 1,
     extractor: Extractor | None = None,
+    *,
+    noise: Path | None = None,
+    rirs: Path | None = None,
 ) -> dict[str, Any]:
     """Store the features of all roles atomically, and return the content of ``features.yaml``.
 
@@ -181,6 +189,8 @@ def compute(
 
     Args:
         extractor: of ``kind: encoder``; its features are stored as float16.
+        noise: a manifest of noise, of which train has a noisy copy.
+        rirs: a manifest of impulse responses, of which train has a reverberant copy.
 
     Raises:
         DataError: cuts without audio (or, with ``given``, without features), or undecodable audio.
@@ -189,11 +199,23 @@ def compute(
     if not there:
         way_out = "run the stage that prepares the corpus"
         raise DataError(in_dir, "a folder of manifests", "no cuts_<role>.jsonl.gz", way_out)
+    rate = _sampling_rate(load_cuts(in_dir, there[0], lazy=True))
+    ways = perturbations(
+        rate,
+        speeds=config.speed_perturb,
+        noise=noise,
+        snr=(config.noise_snr[0], config.noise_snr[1]),
+        rirs=rirs,
+        seed=config.perturb_seed,
+    )
     if config.kind == "auto":
         first = next(iter(load_cuts(in_dir, there[0], lazy=True)))
-        is_given = first.has_features and not config.speed_perturb
+        is_given = first.has_features and not ways
         config = replace(config, kind="given" if is_given else "fbank")
         log.info("%s features", config.kind)
+    if config.kind == "given" and ways:
+        found = " and ".join(way.name for way in ways)
+        raise ConfigError("kind=given", "no perturbed copies", found, "give kind=fbank")
     public = None if extractor is None else extractor.about  # opened before any cut is read
     dims: set[int] = set()
     shifts: set[float] = set()
@@ -202,7 +224,8 @@ def compute(
         for role in there:
             seen = Counter[str]()
             cuts = load_cuts(in_dir, role, lazy=True)
-            stored = _stored(cuts, folder, role, config, extractor, pool)
+            copies = ways if role == "train" else ()
+            stored = _stored(cuts, folder, role, config, extractor, pool, copies)
             save_cuts(_counted(stored, seen, dims, shifts), folder, role)
             hours = seen["frames"] * max(shifts, default=FRAME_SHIFT) / 3600
             log.info("%s: %d cuts, %.2f h of features", role, seen["cuts"], hours)
@@ -214,7 +237,7 @@ def compute(
             **asdict(config),
             "dim": dims.pop(),
             "frame_shift": shifts.pop(),
-            "sampling_rate": _sampling_rate(load_cuts(in_dir, there[0], lazy=True)),
+            "sampling_rate": rate,
         }
         if public is None:
             del about[ENCODER]
@@ -237,8 +260,9 @@ def _counted(
 
 def _sampling_rate(cuts: CutSet) -> int:
     first = next(iter(cuts))
-    data = first.recording if first.has_recording else first.features
-    return int(data.sampling_rate)
+    if not first.has_recording and not first.has_features:
+        raise no_audio(first)
+    return int(first.sampling_rate)
 
 
 def _stored(
@@ -248,11 +272,17 @@ def _stored(
     config: FeatureConfig,
     extractor: Extractor | None,
     pool: ProcessPoolExecutor | None,
+    copies: Sequence[Perturbation],
 ) -> Iterator[Cut]:
-    speeds = (1.0, *SPEEDS) if config.speed_perturb and role == "train" else (1.0,)
-    tasks = [
-        (batch, folder / f"feats_{role}_sp{speed}_{number:04d}", config, extractor, speed)
-        for speed in speeds
+    tasks: list[_Task] = [
+        (
+            batch,
+            folder / f"feats_{role}_{way.name if way else 'plain'}_{number:04d}",
+            config,
+            extractor,
+            way,
+        )
+        for way in (None, *copies)
         for number, batch in enumerate(_batches(cuts, config.cuts_per_file))
     ]
     results = pool.map(_store, tasks) if pool is not None else map(_store, tasks)
@@ -267,7 +297,7 @@ def _batches(cuts: CutSet, size: int) -> Iterator[list[Cut]]:
         yield batch
 
 
-_Task = tuple[Sequence["Cut"], Path, FeatureConfig, Extractor | None, float]
+_Task = tuple[Sequence["Cut"], Path, FeatureConfig, Extractor | None, Perturbation | None]
 
 
 def _store(task: _Task) -> list[Cut]:
@@ -275,7 +305,7 @@ def _store(task: _Task) -> list[Cut]:
     from lhotse import LilcomChunkyWriter, NumpyFilesWriter
     from lhotse.utils import fastcopy
 
-    cuts, path, config, extractor, speed = task
+    cuts, path, config, extractor, way = task
     if config.kind == "given":  # looked at once, and read where they are
         for cut in cuts:
             _values(cut, config.kind, None)
@@ -288,33 +318,17 @@ def _store(task: _Task) -> list[Cut]:
         else NumpyFilesWriter(path)
     ) as writer:
         for cut in cuts:
-            moved = _at_speed(cut, speed)
-            values = _values(moved, config.kind, extractor)
-            storage = (writer.name, str(writer.storage_path), writer.write(moved.id, values))
-            of_cut = _manifest(moved, values, config.kind, extractor, storage)
-            made.append(fastcopy(moved, features=of_cut))
+            if way is not None and not cut.has_recording:
+                raise no_audio(cut)
+            heard = cut if way is None else way(cut)
+            values = _values(heard, config.kind, extractor)
+            storage = (writer.name, str(writer.storage_path), writer.write(heard.id, values))
+            kept = without_tracks(cut, heard)
+            of_cut = _manifest(kept, values, config.kind, extractor, storage)
+            # The recording of a mixture would be the one without noise.
+            recording = kept.recording if kept is heard else None
+            made.append(fastcopy(kept, features=of_cut, recording=recording))
     return made
-
-
-def _at_speed(cut: Cut, speed: float) -> Cut:
-    if speed == 1.0:
-        return cut
-    if not cut.has_recording:
-        raise _no_audio(cut)
-    # The id becomes <id>_sp0.9; what belongs together can be found by custom["original_id"].
-    moved = cut.drop_features().perturb_speed(speed)
-    moved.custom = {**(cut.custom or {}), "original_id": cut.id}
-    return moved
-
-
-def _no_audio(cut: Cut) -> DataError:
-    found, way_out = "text only", "give a corpus with audio"
-    if (cut.custom or {}).get("text_only"):
-        way_out = "have the text spoken (--set speech=synthetic), or run a recipe of text only"
-    elif cut.has_features:
-        found, way_out = "features only", "take its own features: --feature given"
-        way_out += " (of the verb: --set kind=given speed_perturb=false)"
-    return DataError(cut.id, "audio", found, way_out)
 
 
 def _values(cut: Cut, kind: str, extractor: Extractor | None) -> np.ndarray:
@@ -327,35 +341,19 @@ def _values(cut: Cut, kind: str, extractor: Extractor | None) -> np.ndarray:
             found, way_out = f"{len(values)} stored", "store its features again"
             raise DataError(cut.id, f"{cut.num_frames} frames", found, way_out)
     elif extractor is not None:
-        samples = _samples(cut)
+        samples = load_samples(cut)
         try:
             values = extractor.extract(samples, cut.sampling_rate)
         except DataError as error:
             place = f"{cut.id}, {error.place}"
             raise DataError(place, error.expected, error.found, error.way_out) from error
     else:
-        values = extract(_samples(cut), cut.sampling_rate, kind)
+        values = extract(load_samples(cut), cut.sampling_rate, kind)
     if len(values) == 0 or not np.isfinite(values).all():
         found = "no frame" if len(values) == 0 else "values that are not finite"
         expected = "features of at least one frame, all finite"
         raise DataError(cut.id, expected, found, "leave the utterance out")
     return values
-
-
-def _samples(cut: Cut) -> np.ndarray:
-    """(S,) float32 of one channel."""
-    import soundfile
-    from lhotse.audio import AudioLoadingError, DurationMismatchError
-
-    if not cut.has_recording:
-        raise _no_audio(cut)
-    try:
-        return np.asarray(cut.load_audio()[0], dtype=np.float32)
-    except (AudioLoadingError, DurationMismatchError, soundfile.LibsndfileError, OSError) as error:
-        source, way_out = cut.recording.sources[0], "replace the file, or leave it out"
-        problem = audio_problem(Path(source.source)) if source.type == "file" else None
-        found = problem or f"an error: {str(error).strip().splitlines()[0]}"
-        raise DataError(source.source, f"the audio of {cut.id}", found, way_out) from error
 
 
 def _manifest(

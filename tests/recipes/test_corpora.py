@@ -6,7 +6,9 @@ import gzip
 from pathlib import Path
 
 import pytest
+from lhotse import Recording, RecordingSet
 
+from privasr_k2.data.manifests import load_cuts
 from privasr_k2.fileio import read_json
 from tests.support import trees
 from tests.support.recipe_tools import recipe
@@ -25,6 +27,24 @@ def test_timit(tmp_path: Path) -> None:
     reaches_a_graph(tmp_path / "work", f"timit ctc --corpus-dir {corpus}")
     words = (tmp_path / "work/data/lang_phone/words.txt").read_text().split()
     assert {"sil", "sh", "ix", "vcl"} <= set(words)
+
+
+def test_noisy_and_reverberant_copies_are_in_train_alone(tmp_path: Path) -> None:
+    corpus = trees.timit(tmp_path / "TIMIT")
+    audio = sorted(corpus.rglob("*.WAV"))[:2] or sorted(corpus.rglob("*.wav"))[:2]
+    files = {}
+    for name in ("noise", "rirs"):
+        files[name] = tmp_path / f"{name}_recordings.jsonl.gz"
+        RecordingSet.from_recordings(map(Recording.from_file, audio)).to_file(files[name])
+    given = f"--noise {files['noise']} --rirs {files['rirs']} --speed-perturb true"
+    work = tmp_path / "work"
+    recipe(f"timit ctc --corpus-dir {corpus} --preset tiny {given} --stop-stage 1",
+           "--work-dir", work)  # fmt: skip
+    counts, spoken = (
+        {role: len(list(load_cuts(work / folder, role))) for role in ("train", "dev")}
+        for folder in ("data/feats_fbank", "data/manifests")
+    )
+    assert counts == {"train": 5 * spoken["train"], "dev": spoken["dev"]}
 
 
 def test_all_of_timit_is_private_and_the_pool_is_of_librispeech(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ READ_BY = {
     "data/manifests/cuts_dev.jsonl.gz": 1,
     "data/manifests/corpus.json": 9,
     "data/feats_fbank/cuts_dev.jsonl.gz": 6,
-    "data/feats_fbank/feats_dev_sp1.0_0000.lca": 6,
+    "data/feats_fbank/feats_dev_plain_0000.lca": 6,
     "data/feats_fbank/features.yaml": 6,
     "data/lang_phone/lexicon.txt": 4,
     "data/lang_phone/words.txt": 4,
