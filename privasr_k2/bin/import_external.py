@@ -34,8 +34,9 @@ An icefall lang folder keeps its tokens, words and numbers, and SIL between word
 graph folder of the same arcs. Their pickles are read without running what they may call.
 
 --in-cuts gives references and users. Its utterances that the output lacks become utterances without
-a path. --raw-data gives them, too: a Kaldi data directory with text and utt2spk. Without either the
-lists have no references. CTM and trn become lists of one hypothesis without scores.
+a path. --raw-data gives them, too: a Kaldi data directory with text and utt2spk, or with utt2spk
+alone, which gives users. Without either the lists have no references. CTM and trn become lists of
+one hypothesis without scores.
 
 Lattices of Kaldi, binary or text, become lists, or with --out-lattices what rescore_lattices reads.
 --raw-scores are log-likelihoods (nnet3-compute) to be decoded by Kaldi's simple lattice decoder.

@@ -61,30 +61,38 @@ def read_kaldi_references(folder: Path) -> dict[str, Reference]:
     """Part, user and reference of each utterance of a Kaldi data directory.
 
     Args:
-        folder: with ``text`` and ``utt2spk``; its name is that of the part.
+        folder: with ``utt2spk``; its name is that of the part. Without ``text``, as what clients
+            said to their devices has none, references are empty.
 
     Raises:
         DataError: a missing file, an utterance twice, or one without a speaker.
     """
-    tables: list[dict[str, str]] = []
-    for name in ("text", "utt2spk"):
-        path, table = folder / name, {}
-        if not path.is_file():
-            way_out = "give a Kaldi data directory, or cuts"
-            raise DataError(path, f"a file {name} of utterances", "nothing", way_out)
-        for number, line in read_lines(path):
-            key, _, value = line.strip().replace("\t", " ").partition(" ")
-            if key in table:
-                place = f"{path}:{number}"
-                raise DataError(place, "every utterance once", f"{key} again", "take one out")
-            if key:
-                table[key] = " ".join(value.split())
-        tables.append(table)
-    texts, speakers = tables
+    has_text = (folder / "text").is_file() or not (folder / "utt2spk").is_file()
+    texts = _kaldi_table(folder / "text") if has_text else {}
+    speakers = _kaldi_table(folder / "utt2spk")
+    if not has_text:
+        log.info("%s: no file text, so that lists have no references", folder)
+        texts = dict.fromkeys(speakers, "")
     if lacking := sorted(name for name in texts if not speakers.get(name)):
         found = f"{len(lacking)} without: {some_of(lacking)}"
         raise DataError(folder / "utt2spk", "a speaker of every utterance", found, "add them")
     return {name: Reference(folder.name, speakers[name], text) for name, text in texts.items()}
+
+
+def _kaldi_table(path: Path) -> dict[str, str]:
+    """What a file of a Kaldi data directory says of each utterance."""
+    if not path.is_file():
+        way_out = "give a Kaldi data directory, or cuts"
+        raise DataError(path, f"a file {path.name} of utterances", "nothing", way_out)
+    table: dict[str, str] = {}
+    for number, line in read_lines(path):
+        key, _, value = line.strip().replace("\t", " ").partition(" ")
+        if key in table:
+            place = f"{path}:{number}"
+            raise DataError(place, "every utterance once", f"{key} again", "take one out")
+        if key:
+            table[key] = " ".join(value.split())
+    return table
 
 
 def with_references(
