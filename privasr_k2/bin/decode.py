@@ -119,10 +119,7 @@ def _first_pass(args: argparse.Namespace) -> None:
 
     config = cli.load(DecodeConfig, args)
     if args.in_weights is not None:
-        weights = read_weights(args.in_weights)
-        config = dataclasses.replace(
-            config, lm_weights=[weights.lm_weight], insertion_penalties=[weights.insertion_penalty]
-        )
+        config = config.at(read_weights(args.in_weights))
     device, model, decoder, cuts = _opened(args, config, open_decoder)
     records = decode_cuts(model, decoder, cuts, config, device)
     write_jsonl(args.out_hyps, (record.to_dict() for record in records))
@@ -135,7 +132,8 @@ def _nbest(args: argparse.Namespace) -> None:
     from privasr_k2.decoding.tune import read_weights
     from privasr_k2.graph.lang import load_lang
 
-    config, weights = cli.load(NbestJobConfig, args), read_weights(args.in_weights)
+    weights = read_weights(args.in_weights)
+    config = cli.load(NbestJobConfig, args).at(weights)
     device, model, decoder, cuts = _opened(args, config, Decoder.from_folder)
     times = WordTimes(load_lang(args.in_lang), decoder.graph) if args.in_lang else None
     search = NbestSearch(decoder, weights, config)
@@ -150,7 +148,8 @@ def _lattices(args: argparse.Namespace) -> None:
     from privasr_k2.decoding.lattices import LatticeSearch
     from privasr_k2.decoding.tune import read_weights
 
-    config, weights = cli.load(LatticeJobConfig, args), read_weights(args.in_weights)
+    weights = read_weights(args.in_weights)
+    config = cli.load(LatticeJobConfig, args).at(weights)
     device, model, decoder, cuts = _opened(args, config, Decoder.from_folder)
     search = LatticeSearch(decoder, weights, config)
     lattices = list(lattice_cuts(model, search, cuts, config, device))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, Self, TypeVar
 
 from annotated_types import MinLen
 
@@ -55,6 +55,31 @@ class SearchConfig(Checked):
         if self.min_active_states > self.max_active_states:
             found = self.min_active_states
             raise ValueError(f"min_active_states must be from 0 to max_active_states, got {found}")
+
+    def at(self, weights: Weights) -> Self:
+        """The search for the best path at weights that are known, as dev has chosen them.
+
+        k2 searches at ``search_lm_weight`` and reads other weights from its lattice. At a larger
+        LM weight a path that is worse by its LM score is worse by so many times more, and beams
+        grow with it: they keep what the search for the grid would keep, and its best path is not
+        missed.
+
+        >>> config = SearchConfig("k2", 20.0, 8.0, 30, 1000, 0.8, [1.0, 2.0], [0.0, 1.0])
+        >>> found = config.at(Weights(2.0, 1.0))
+        >>> found.search_beam, found.output_beam, found.search_lm_weight, found.lm_weights
+        (50.0, 20.0, 2.0, [2.0])
+        """
+        lm_weight, insertion_penalty = weights
+        point = replace(self, lm_weights=[lm_weight], insertion_penalties=[insertion_penalty])
+        if self.backend != "k2" or lm_weight <= self.search_lm_weight or not self.search_lm_weight:
+            return point
+        factor = lm_weight / self.search_lm_weight
+        return replace(
+            point,
+            search_lm_weight=lm_weight,
+            search_beam=factor * self.search_beam,
+            output_beam=factor * self.output_beam,
+        )
 
 
 class FirstPass(ABC, Generic[G]):

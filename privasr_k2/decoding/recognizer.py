@@ -90,7 +90,7 @@ def describe(
     Args:
         model, graph, features: folders; the model was trained on these features.
         weights: ``weights.json``, chosen on dev.
-        search: pruning; its grid is replaced by the chosen point.
+        search: pruning of the search for the grid, which becomes that of the chosen point.
         sources: language folder, n-gram model and settings of the graph, to make others.
     """
     features_of = read_yaml(features / "features.yaml")
@@ -112,9 +112,7 @@ def describe(
         public_encoder=about.get("folder", ""),
         public_encoder_sha256=about.get("sha256", ""),
         outputs=features_of.get(ENCODER, {}),
-        search=dataclasses.replace(
-            search, lm_weights=[chosen.lm_weight], insertion_penalties=[chosen.insertion_penalty]
-        ),
+        search=search.at(chosen),
         **more,
     )
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from privasr_k2 import config as configuration
 from privasr_k2.data.features import ABOUT, DIMENSIONS
-from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.recognizer import FILE, RecognizerSpec
 from privasr_k2.decoding.sherpa_readme import readme
 from privasr_k2.errors import DataError, GraphError
@@ -106,7 +105,7 @@ def of_recognizer(file: Path) -> SherpaModel:
     check_outputs(graph, *outputs, folder / spec.model)
     [lm_weight], [penalty] = spec.search.lm_weights, spec.search.insertion_penalties
     num_words = graph.delimiters.first
-    scale = min(1.0, BEAM / search_beam(spec.search))
+    scale = min(1.0, BEAM / spec.search.search_beam)
     made = sherpa_graph(
         graph.TLG,
         num_tokens=len(graph.tokens),
@@ -120,21 +119,6 @@ def of_recognizer(file: Path) -> SherpaModel:
     max_active = max(spec.search.max_active_states, _MIN_ACTIVE + 1)
     search = SherpaSearch(made, words, lm_weight, penalty, scale, max_active)
     return SherpaModel(model, spec.sampling_rate, search)
-
-
-def search_beam(search: SearchConfig) -> float:
-    """The beam of a search at the chosen weights that keeps what the configured search keeps.
-
-    k2 searches at another LM weight, then chooses from its lattice: a path that is worse by the
-    beam there, and by its LM score alone, is worse by so many times more here.
-
-    >>> config = SearchConfig("k2", 20.0, 8.0, 30, 1000, 0.8, [2.0], [0.0])
-    >>> search_beam(config)
-    50.0
-    """
-    if search.backend != "k2" or search.search_lm_weight == 0:
-        return search.search_beam
-    return search.search_beam * max(1.0, search.lm_weights[0] / search.search_lm_weight)
 
 
 def write_sherpa(parts: SherpaModel, folder: Path) -> None:

@@ -14,6 +14,7 @@ from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.errors import ConfigError, GraphError
 from privasr_k2.graph.folder import check_outputs
 from privasr_k2.lm.ngram import count_ngrams, estimate
+from privasr_k2.scoring.hypotheses import Weights
 from tests.support.small_graphs import make_graph, make_lang
 
 if TYPE_CHECKING:
@@ -111,6 +112,46 @@ def test_k2_searches_without_the_language_model(folders: dict[str, Path]) -> Non
     assert [hyp.lm_weight for hyp in hyps] == [0.0, 1.0]
     assert hyps[0].am_score == pytest.approx(hyps[1].am_score, abs=1e-3)
     assert hyps[0].words.split()[1] == "cab" and hyps[1].words == "two cab"
+
+
+@pytest.mark.parametrize(
+    ("backend", "weight", "beams"),
+    [("k2", 2.0, (50.0, 20.0)), ("k2", 0.4, (20.0, 8.0)), ("kaldi", 2.0, (20.0, 8.0))],
+)
+def test_beams_grow_with_the_chosen_weight(
+    backend: str, weight: float, beams: tuple[float, float]
+) -> None:
+    config = SearchConfig(backend, 20.0, 8.0, 30, 1000, 0.8, [1.0, 2.0], [0.0, 1.0])
+    found = config.at(Weights(weight, 1.0))
+    assert (found.search_beam, found.output_beam) == pytest.approx(beams)
+    assert (found.lm_weights, found.insertion_penalties) == ([weight], [1.0])
+
+
+def test_the_search_of_a_point_finds_the_best_path_that_the_grid_misses(
+    folders: dict[str, Path],
+) -> None:
+    import torch
+
+    generator = torch.Generator().manual_seed(1)
+    log_probs = torch.randn(40, 12, 4, generator=generator).mul(2).log_softmax(-1)
+    lengths = torch.full((40,), 12)
+    narrow = dataclasses.replace(
+        CONFIG, search_beam=4.0, output_beam=2.0, min_active_states=0, search_lm_weight=0.2
+    )
+    point = Weights(3.0, 0.0)
+
+    def totals(settings: SearchConfig) -> list[float]:
+        found = Decoder.from_folder(folders["standard"], settings).decode(log_probs, lengths)
+        best = [hyps[0] for hyps in found if hyps is not None]
+        assert len(best) == len(found)
+        return [hyp.am_score + point.lm_weight * hyp.lm_score for hyp in best]
+
+    wide = {"search_beam": 1000.0, "output_beam": 1000.0, "search_lm_weight": point.lm_weight}
+    exact = totals(dataclasses.replace(CONFIG, lm_weights=[3.0], **wide))
+    of_grid = totals(dataclasses.replace(narrow, lm_weights=[3.0]))
+    of_point = totals(narrow.at(point))
+    assert of_point == pytest.approx(exact, abs=1e-3)
+    assert sum(one < best - 0.01 for one, best in zip(of_grid, exact)) >= 4
 
 
 def test_two_decoders_of_one_graph_do_not_share_weights(folders: dict[str, Path]) -> None:

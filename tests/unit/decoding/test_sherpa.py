@@ -15,7 +15,7 @@ from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.kinds import new_model
 from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.recognizer import FILE, RecognizerSpec
-from privasr_k2.decoding.sherpa import of_recognizer, search_beam
+from privasr_k2.decoding.sherpa import of_recognizer
 from privasr_k2.errors import PrivasrError
 from privasr_k2.fileio import write_text
 from privasr_k2.graph.openfst import Fst
@@ -27,7 +27,7 @@ from tests.support.verbs import call, refused
 
 # b and d sound alike.
 LEXICON = "a A\nb B\nd B\n"
-SEARCH = SearchConfig("k2", 20.0, 8.0, 30, 1000, 0.8, [1.2], [0.5])
+SEARCH = SearchConfig("k2", 30.0, 12.0, 30, 1000, 1.2, [1.2], [0.5])
 
 
 def a_model(feature_dim: int = 80) -> CtcModel:
@@ -71,7 +71,6 @@ def test_a_recognizer_with_its_graph(exp: Path, tmp_path: Path) -> None:
     assert not graph.olabels[graph.ilabels <= 1].any()
     text = (tmp_path / "out/README.md").read_text()
     assert "sample_rate=8000,\n    ctc_graph=" in text and "ctc_max_active=1000," in text
-    # Beam 20 at LM weight 0.8 is 30 at 1.2.
     assert "LM weight 1.2 and insertion penalty 0.5" in text and ", is 30 then." in text
     session = onnxruntime.InferenceSession(str(tmp_path / "out/model.onnx"))
     features = np.random.default_rng(1).normal(size=(1, 50, 80)).astype(np.float32)
@@ -148,12 +147,3 @@ def test_what_else_is_refused(exp: Path, tmp_path: Path) -> None:
     with refused("TLG.fst"):
         call("export --in-recognizer", exp, *out)
     assert not (tmp_path / "out").exists()
-
-
-def test_the_beam_keeps_what_the_configured_search_keeps() -> None:
-    beams = [
-        search_beam(dataclasses.replace(SEARCH, lm_weights=[weight], backend=backend))
-        for backend in ("k2", "kaldi")
-        for weight in (0.4, 2.0)
-    ]
-    assert beams == [20.0, 50.0, 20.0, 20.0]
