@@ -67,7 +67,7 @@ class Noise:
 
     noise: CutSet
     snr: tuple[float, float]
-    seed: int = 1
+    seed: int
     name: str = "noise"
 
     def __call__(self, cut: Cut) -> Cut:
@@ -91,7 +91,7 @@ class Reverberation:
     """
 
     rirs: tuple[Recording, ...]
-    seed: int = 1
+    seed: int
     name: str = "rvb"
 
     def __call__(self, cut: Cut) -> Cut:
@@ -120,18 +120,18 @@ def without_tracks(original: Cut, copy: Cut) -> Cut:
 def perturbations(
     sampling_rate: int,
     *,
+    seed: int,
+    snr: tuple[float, float],
     speeds: bool = False,
     noise: Path | None = None,
-    snr: tuple[float, float] = (10.0, 20.0),
     rirs: Path | None = None,
-    seed: int = 1,
 ) -> tuple[Perturbation, ...]:
     """Those that are asked for; manifests are read.
 
     Args:
         sampling_rate: of the utterances, in Hz.
         speeds: one for each of :data:`SPEEDS`.
-        noise, snr: see :class:`Noise`.
+        seed, noise, snr: see :class:`Noise`.
         rirs: see :class:`Reverberation`.
 
     Raises:

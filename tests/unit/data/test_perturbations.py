@@ -16,7 +16,7 @@ from privasr_k2 import config
 from privasr_k2.data.audio import load_samples
 from privasr_k2.data.features import FeatureConfig, compute, load_features
 from privasr_k2.data.manifests import load_cuts, save_cuts
-from privasr_k2.data.perturbations import Noise, perturbations
+from privasr_k2.data.perturbations import Noise, Perturbation, perturbations
 from privasr_k2.errors import ConfigError, DataError
 from tests.support.conf import section
 
@@ -27,6 +27,16 @@ RATE = 16000
 def write(path: Path, samples: np.ndarray, rate: int = RATE) -> Recording:
     soundfile.write(path, samples.astype(np.float32), rate, subtype="FLOAT")
     return Recording.from_file(path)
+
+
+def ways(
+    *,
+    seed: int = 1,
+    snr: tuple[float, float] = (10.0, 20.0),
+    noise: Path | None = None,
+    rirs: Path | None = None,
+) -> tuple[Perturbation, ...]:
+    return perturbations(RATE, seed=seed, snr=snr, noise=noise, rirs=rirs)
 
 
 def manifest(folder: Path, name: str, recordings: Sequence[Recording]) -> Path:
@@ -62,9 +72,7 @@ def manifests(tmp_path: Path) -> Path:
 
 def test_noise_has_the_ratio_that_was_drawn_and_lasts_to_the_end(manifests: Path) -> None:
     cut = next(iter(load_cuts(manifests, "train")))
-    [way] = perturbations(
-        RATE, noise=manifests.parent / "noise_recordings_all.jsonl.gz", snr=(12.0, 12.0)
-    )
+    [way] = ways(noise=manifests.parent / "noise_recordings_all.jsonl.gz", snr=(12.0, 12.0))
     clean, noisy = load_samples(cut), load_samples(way(cut))
     noise = noisy - clean
     assert len(noisy) == len(clean)
@@ -80,7 +88,7 @@ def test_noise_has_the_ratio_that_was_drawn_and_lasts_to_the_end(manifests: Path
 
 def test_a_room_is_a_convolution_of_the_energy_that_speech_had(manifests: Path) -> None:
     cut = next(iter(load_cuts(manifests, "train")))
-    [way] = perturbations(RATE, rirs=manifests.parent / "rirs_recordings_all.jsonl.gz")
+    [way] = ways(rirs=manifests.parent / "rirs_recordings_all.jsonl.gz")
     clean, heard = load_samples(cut), load_samples(way(cut))
     response, _ = soundfile.read(manifests.parent / "wav/rir.wav")
     expected = fftconvolve(clean, response)[: len(clean)]
@@ -118,7 +126,7 @@ def test_the_copy_is_worse_than_the_original_where_the_noise_is_loud(manifests: 
     noise = manifests.parent / "noise_recordings_all.jsonl.gz"
     distances = []
     for snr in (30.0, 0.0):
-        [way] = perturbations(RATE, noise=noise, snr=(snr, snr))
+        [way] = ways(noise=noise, snr=(snr, snr))
         distances.append(float(np.mean((load_samples(way(cut)) - load_samples(cut)) ** 2)))
     assert distances[1] > 100 * distances[0]
 
@@ -126,19 +134,19 @@ def test_the_copy_is_worse_than_the_original_where_the_noise_is_loud(manifests: 
 def test_what_is_no_manifest_of_noise_is_refused(manifests: Path, tmp_path: Path) -> None:
     cuts = manifests / "cuts_dev.jsonl.gz"
     with pytest.raises(DataError, match="recordings of impulse responses"):
-        perturbations(RATE, rirs=cuts)
-    assert perturbations(RATE, noise=cuts)  # cuts are noise, too
+        ways(rirs=cuts)
+    assert ways(noise=cuts)  # cuts are noise, too
     bad = tmp_path / "noise.jsonl.gz"
     for content in (b"", b"\x1f\x8b\x08\x00", b"{}\n"):
         bad.write_bytes(content)
         with pytest.raises(DataError, match="manifest"):
-            perturbations(RATE, noise=bad)
+            ways(noise=bad)
     with pytest.raises(DataError, match="manifest"):
-        perturbations(RATE, noise=tmp_path / "none.jsonl.gz")
+        ways(noise=tmp_path / "none.jsonl.gz")
     empty = tmp_path / "empty_recordings.jsonl.gz"
     RecordingSet.from_recordings([]).to_file(empty)
     with pytest.raises(DataError):
-        perturbations(RATE, noise=empty)
+        ways(noise=empty)
     given = dataclasses.replace(FBANK, kind="given")
     noise = manifests.parent / "noise_recordings_all.jsonl.gz"
     with pytest.raises(ConfigError, match="noise"):
@@ -160,6 +168,6 @@ def test_noise_of_several_channels_is_left_out(manifests: Path, tmp_path: Path) 
     mono = Recording.from_file(tmp_path / "wav/noise0.wav")
     path = tmp_path / "both.jsonl.gz"
     CutSet.from_manifests(recordings=RecordingSet.from_recordings([stereo, mono])).to_file(path)
-    [way] = perturbations(RATE, noise=path)
+    [way] = ways(noise=path)
     assert isinstance(way, Noise)
     assert {cut.recording_id for cut in way.noise} == {"noise0"}
