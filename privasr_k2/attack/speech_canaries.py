@@ -214,6 +214,8 @@ def _feature_config(private: Path) -> features.FeatureConfig:
     return features.FeatureConfig(
         kind=kind,
         speed_perturb=False,
+        noise_snr=[0.0, 0.0],  # canaries have no perturbed copies
+        perturb_seed=0,
         tick_power=about["tick_power"],
         cuts_per_file=about["cuts_per_file"],
         encoder=unused,

@@ -60,7 +60,8 @@ def test_answers_to_tokens(table: dict[int, list[list[str]]]) -> None:
 
 
 def test_noise_of_a_few_steps_of_everybody(table: dict[int, list[list[str]]]) -> None:
-    section = read_yaml(PAGE.parents[1] / "conf/pate.yaml")["dpsgd_whisper"]
+    sections = read_yaml(PAGE.parents[1] / "conf/pate.yaml")
+    section = sections["dpsgd_norms"] | sections["dpsgd_whisper"]
     assert (section["steps"], section["rate"], section["trained"]) == (20, 1.0, ["norm"])
     for place, epsilon in enumerate(EPSILONS):
         noise = noise_for(
