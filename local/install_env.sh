@@ -92,8 +92,8 @@ pip_install() {
   shift
   say "  $title"
   if has_uv; then
-    PATH="$venv/bin:$PATH" CMAKE_GENERATOR=Ninja uv pip install --python "$venv/bin/python" "$@" 2>&1 | tee -a "$log" | awk '!/^ [+-] /' >&2 \
-      || failed
+    PATH="$venv/bin:$PATH" CMAKE_GENERATOR=Ninja uv pip install --python "$venv/bin/python" "$@" 2>&1 \
+      | tee -a "$log" | awk '!/^ [+-] /' >&2 || failed
   elif ! env -u PYTHONPATH -u PYTHONHOME PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PATH="$venv/bin:$PATH" CMAKE_GENERATOR=Ninja \
     "$venv/bin/python" -m pip install --no-input "$@" </dev/null 2>&1 | tee -a "$log" | progress; then

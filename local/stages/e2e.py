@@ -246,9 +246,9 @@ def public_init(o: E2eOptions, e: E2e, model: str) -> str | None:
 
 def dpsgd_config(o: E2eOptions, model: str) -> tuple[str, ...]:
     """Sections of DP-SGD: random weights are trained whole, whatever the options."""
-    if model == "whisper":
-        return ("dpsgd", "dpsgd_norms", "dpsgd_whisper")
-    return ("dpsgd",) if o.dpsgd_whole or o.init == "scratch" else ("dpsgd", "dpsgd_norms")
+    if o.dpsgd_whole or o.init == "scratch":
+        return ("dpsgd",)
+    return ("dpsgd", "dpsgd_norms", *(["dpsgd_whisper"] if model == "whisper" else []))
 
 
 def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:

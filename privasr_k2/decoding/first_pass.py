@@ -61,8 +61,7 @@ class SearchConfig(Checked):
 
         k2 searches at ``search_lm_weight`` and reads other weights from its lattice. At a larger
         LM weight a path that is worse by its LM score is worse by so many times more, and beams
-        grow with it: they keep what the search for the grid would keep, and its best path is not
-        missed.
+        grow with it, as they keep what the search for the grid would keep.
 
         >>> config = SearchConfig("k2", 20.0, 8.0, 30, 1000, 0.8, [1.0, 2.0], [0.0, 1.0])
         >>> found = config.at(Weights(2.0, 1.0))
