@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,11 +25,11 @@ from privasr_k2.corpora.ami_headsets import HEADSETS, headset_cuts
 from privasr_k2.corpora.ami_nxt import read_annotations
 from privasr_k2.corpora.base import Corpus, CorpusInput
 from privasr_k2.corpora.layouts import shown
-from privasr_k2.corpora.utterances import CHARACTERS_PER_SECOND, Utterance, make_cuts
+from privasr_k2.corpora.spoken_part import SpokenPart
+from privasr_k2.corpora.utterances import Utterance, make_cuts, split_turn
 from privasr_k2.data.users import hold_out
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_lines, write_text
-from privasr_k2.randomness import derive_seed, stream
 from privasr_k2.text.normalize import normalize_english, remove_markers
 
 if TYPE_CHECKING:
@@ -41,12 +41,9 @@ log = logging.getLogger(__name__)
 _IB_DEV_GROUPS = ("IB4001", "IB4002", "IB4003", "IB4004", "IB4010", "IB4011")
 DEV_GROUPS = ("ES2011", "IS1008", "TS3004", *_IB_DEV_GROUPS)
 TEST_GROUPS = ("ES2004", "IS1009", "TS3003", "EN2002")
-MAX_SECONDS = 15.0
-"""A longer turn is cut at its punctuation."""
 _MANUAL = "ami_public_manual_1.6.2"
 _ROLES = ("train", "adapt", "dev", "test")
 _TRAIN_TEXT = "train.txt"
-_CLAUSE_END = frozenset(".?!,;:")
 
 
 @dataclass(frozen=True)
@@ -61,11 +58,6 @@ class AmiConfig(Checked):
     max_hours_dev: Positive
     max_hours_test: Positive
     conditions: voices.Ranges
-
-    @property
-    def max_hours(self) -> dict[str, float]:
-        """Role -> hours."""
-        return {role: getattr(self, f"max_hours_{role}") for role in _ROLES}
 
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
@@ -104,7 +96,9 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     if options.speech == "synthetic":
         text = "".join(f"{cut.supervisions[0].text}\n" for cut in by_role["train"])
         write_text(given.out_dir / _TRAIN_TEXT, text)
-        by_role = _speak(by_role, options, given.out_dir / "audio", given.num_jobs)
+        hours = {role: getattr(options, f"max_hours_{role}") for role in _ROLES}
+        part = SpokenPart("ami", hours, options.conditions, options.seed)
+        by_role = part.speak(by_role, given.out_dir / "audio", given.num_jobs)
     return {role: CutSet.from_cuts(of_role) for role, of_role in by_role.items() if of_role}
 
 
@@ -130,26 +124,6 @@ def _turns(path: Path) -> Iterator[Utterance]:
             if normalize_english(words):
                 identity = f"{meeting}-{int(turn):04d}-{piece:02d}"
                 yield Utterance(identity, words, speaker, _part(meeting), place=f"{path}:{number}")
-
-
-def split_turn(tokens: Sequence[str]) -> list[list[str]]:
-    """Pieces of a turn of at most about 15 s, cut after punctuation where there is any.
-
-    >>> [len(piece) for piece in split_turn(["word"] * 30 + ["."] + ["word"] * 30)]
-    [31, 30]
-    """
-    limit = MAX_SECONDS * CHARACTERS_PER_SECOND
-    pieces: list[list[str]] = []
-    current: list[str] = []
-    for token in tokens:
-        current.append(token)
-        # The last mark before the limit, or the limit itself in a stretch without marks.
-        if sum(map(len, current)) + len(current) > limit:
-            marks = [i for i, t in enumerate(current[:-1], start=1) if t[-1] in _CLAUSE_END]
-            cut = marks[-1] if marks else len(current) - 1
-            pieces.append(current[:cut] if cut else current)
-            current = current[cut:] if cut else []
-    return [*pieces, current] if current else pieces
 
 
 def _group(meeting: str) -> str:
@@ -188,39 +162,6 @@ def _roles(cuts: CutSet, options: AmiConfig) -> dict[str, list[Cut]]:
 
 def _meeting(cut: Cut) -> str:
     return cut.id.partition("-")[0]
-
-
-def _speak(
-    by_role: Mapping[str, Sequence[Cut]], options: AmiConfig, out_dir: Path, num_jobs: int
-) -> dict[str, list[Cut]]:
-    """A voice for each person, and audio for as many utterances as the hours allow."""
-    speakers = sorted({cut.supervisions[0].speaker for cuts in by_role.values() for cut in cuts})
-    voice_of = dict(zip(speakers, voices.draw_voices(len(speakers), options.seed)))
-    spoken = {}
-    for role, of_role in by_role.items():
-        chosen = _sample(of_role, options.max_hours[role], role, options.seed)
-        said = [cut.supervisions[0] for cut in chosen]
-        lines = [(s.id, normalize_english(s.text), voice_of[s.speaker]) for s in said]
-        jobs = voices.plan(lines, options.conditions, derive_seed(options.seed, "ami", role))
-        files = voices.speak(jobs, out_dir / role, num_jobs)
-        heard = (
-            Utterance(s.id, s.text, s.speaker, role, f.path, custom=s.custom or {}, synthetic=True)
-            for s, f in zip(said, files)
-        )
-        spoken[role] = [*make_cuts(heard, num_jobs)]
-    return spoken
-
-
-def _sample(cuts: Sequence[Cut], hours: float, role: str, seed: int) -> list[Cut]:
-    """A random sample of about so many hours, by characters, in the given order."""
-    left = hours * 3600 * CHARACTERS_PER_SECOND
-    chosen = []
-    for index in stream(seed, "hours", role).permutation(len(cuts)):
-        if left <= 0:
-            break
-        chosen.append(index)
-        left -= len(cuts[index].supervisions[0].text)
-    return [cuts[index] for index in sorted(chosen)]
 
 
 CORPUS = Corpus(name="ami", read=read, lm_text=lm_text, license="CC BY 4.0", groups=("gender",))

@@ -139,6 +139,7 @@ class Corpus:
         max_characters_per_second: of normalized text, blanks included; ``check_cuts`` reports
             denser text. Fast English has about 20.
         language: as ``de`` (ISO 639); other than English, phones need a lexicon or a G2P of theirs.
+        needed_roles: roles that may not be missing.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Corpus:
     license: str = ""
     max_characters_per_second: float = 30.0
     language: str = ENGLISH
+    needed_roles: tuple[str, ...] = ("train", "test")
 
     def words(self, tokens: Sequence[str]) -> list[str]:
         """The normalized words of tokens."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from privasr_k2.constraints import Checked, Positive, ShareBelowOne
 from privasr_k2.corpora.base import Corpus, CorpusInput
-from privasr_k2.corpora.spoken_numbers import spoken_words
+from privasr_k2.corpora.spoken_numbers import spoken, spoken_words
 from privasr_k2.corpora.utterances import Utterance, make_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
@@ -107,14 +107,10 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
 def _sentences(path: Path, role: str) -> Iterator[Utterance]:
     for gold in read_earnings21(path):
         text = " ".join(gold.tokens)
-        if not _words(text):
+        if not spoken(text):
             continue  # a mark, or a sign that nobody says
         custom = {"entities": [list(entity) for entity in gold.entities], "document": gold.document}
         yield Utterance(gold.id, text, gold.user, role, custom=custom, place=f"{path} ({gold.id})")
-
-
-def _words(text: str) -> str:
-    return " ".join(spoken_words(text.split()))
 
 
 def read_gold(path: Path) -> list[str]:
@@ -199,7 +195,7 @@ def _calls(folder: Path, ending: str) -> Mapping[str, Path]:
 CORPUS = Corpus(
     name="earnings21",
     read=read,
-    normalize=_words,
+    normalize=spoken,
     scored_units=dict.fromkeys(HESITATIONS, ""),
     max_characters_per_second=1000.0,
     license="CC BY-SA 4.0",

@@ -87,7 +87,14 @@ def _prepare(
         }
         option, place = "max_characters_per_second", given.raw_dir or f"corpus {corpus.name}"
         densest = given.number(option, corpus.max_characters_per_second)
-        check_cuts(words, rate, densest, num_jobs=given.num_jobs, place=place)
+        check_cuts(
+            words,
+            rate,
+            densest,
+            num_jobs=given.num_jobs,
+            place=place,
+            needed_roles=corpus.needed_roles,
+        )
         if not corpus.name:
             name = given.raw_dir.resolve().name if given.raw_dir is not None else "user"
             corpus = replace(corpus, name=given.option("name", name))

@@ -113,6 +113,15 @@ def spoken_words(tokens: Sequence[str]) -> list[str]:
     return words
 
 
+def spoken(text: str) -> str:
+    """The words of :func:`spoken_words` of a text, separated by single blanks.
+
+    >>> spoken("At 17:30, section 328.")
+    'at seventeen thirty section three hundred twenty eight'
+    """
+    return " ".join(spoken_words(text.split()))
+
+
 def _counted(dollars: str) -> str:
     return f"{_spelled(dollars)} {'dollar' if dollars == '1' else 'dollars'}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_SECOND = 15.0
 """Of conversational English, blanks included; it estimates durations of text without audio."""
+MAX_SECONDS = 15.0
+"""A longer turn of a speaker is cut at its punctuation."""
 OVERSHOOT_SECONDS = 0.5
 """What a segment may exceed its file by, as in Kaldi; it is cut off."""
+_CLAUSE_END = frozenset(".?!,;:")
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,26 @@ def make_cuts(utterances: Iterable[Utterance], num_jobs: int = 1) -> CutSet:
     utterances = list(utterances)
     headers = read_headers((u.audio for u in utterances if u.audio is not None), num_jobs)
     return CutSet.from_cuts(_make_cut(u, headers) for u in utterances)
+
+
+def split_turn(tokens: Sequence[str]) -> list[list[str]]:
+    """Pieces of a turn of at most about 15 s, cut after punctuation where there is any.
+
+    >>> [len(piece) for piece in split_turn(["word"] * 30 + ["."] + ["word"] * 30)]
+    [31, 30]
+    """
+    limit = MAX_SECONDS * CHARACTERS_PER_SECOND
+    pieces: list[list[str]] = []
+    current: list[str] = []
+    for token in tokens:
+        current.append(token)
+        # The last mark before the limit, or the limit itself in a stretch without marks.
+        if sum(map(len, current)) + len(current) > limit:
+            marks = [i for i, t in enumerate(current[:-1], start=1) if t[-1] in _CLAUSE_END]
+            cut = marks[-1] if marks else len(current) - 1
+            pieces.append(current[:cut] if cut else current)
+            current = current[cut:] if cut else []
+    return [*pieces, current] if current else pieces
 
 
 def split_by_speaker(

@@ -7,7 +7,7 @@ paths of the user's own corpus are absolute.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,11 +112,12 @@ def check_cuts(
     *,
     num_jobs: int = 1,
     place: str | Path = "the corpus",
+    needed_roles: Sequence[str] = ("train", "test"),
 ) -> None:
     """Report everything that would spoil a training or a test, at once.
 
     Checked are audio (missing, unreadable, truncated, another rate), empty or too dense text,
-    duplicate ids, speakers in two roles, empty roles, and missing train or test.
+    duplicate ids, speakers in two roles, and roles that are empty or missing.
 
     Args:
         cuts_by_role: as :attr:`Corpus.read` gives them, with normalized text.
@@ -124,11 +125,12 @@ def check_cuts(
         max_characters_per_second: of text, blanks included. Fast speech has about 20.
         num_jobs: threads that look at audio.
         place: named in the error, for example the corpus folder.
+        needed_roles: roles that may not be missing.
 
     Raises:
         DataError: one error with all problems, counted by kind.
     """
-    problems = [*_check_roles(cuts_by_role), *_check_ids(cuts_by_role)]
+    problems = [*_check_roles(cuts_by_role, needed_roles), *_check_ids(cuts_by_role)]
     for role, cuts in cuts_by_role.items():
         for cut in cuts:
             problems += _check_cut(cut, role, sampling_rate, max_characters_per_second)
@@ -137,8 +139,8 @@ def check_cuts(
     report(problems, place=place, way_out=way_out)
 
 
-def _check_roles(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
-    for role in dict.fromkeys(("train", "test", *cuts_by_role)):
+def _check_roles(cuts_by_role: Mapping[str, CutSet], needed: Sequence[str]) -> Iterator[Problem]:
+    for role in dict.fromkeys((*needed, *cuts_by_role)):
         if role not in cuts_by_role or next(iter(cuts_by_role[role]), None) is None:
             yield Problem(f"role {role}", "utterances", "none")
     owner: dict[str, str] = {}
