@@ -112,8 +112,12 @@ def rescore(
     r: Recipe, number: int, system: Declared, nbest: str, scores: Sequence[str], manifests: str, *,
     roles: Sequence[str] = ("test",),
     grid: Sequence[str] = ("rescore",),
+    frozen: str | None = None,
 ) -> str:
     """The weights of LMs with the fewest errors on dev, and what they choose; ``ROLE`` is the role.
+
+    Args:
+        frozen: weights of another system, whose LM weight and insertion penalty are kept.
 
     Returns:
         The file with the weights.
@@ -121,7 +125,8 @@ def rescore(
     weights = r.stage(number, f"weights of {system.name}, chosen on dev", "tune_weights",
                       config=grid, in_nbest=nbest.replace("ROLE", "dev"),
                       in_scores=[path.replace("ROLE", "dev") for path in scores],
-                      in_manifests=manifests, out_weights=system.path("weights", "rescoring.json"))
+                      in_frozen=frozen, in_manifests=manifests,
+                      out_weights=system.path("weights", "rescoring.json"))
     for role in roles:
         select_best(r, number, f"{role} by {system.name}", nbest.replace("ROLE", role), manifests,
                     f"{system.folder}/decode_{role}",

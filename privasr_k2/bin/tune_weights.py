@@ -7,8 +7,10 @@ r"""Choose weights with the fewest errors on dev: of a first pass, or of rescori
 
 --in-hyps chooses the LM weight and the insertion penalty from decode's grid. Ties go to the
 smallest LM weight, then to the insertion penalty nearest to 0. --in-nbest and --in-scores choose
-the weights of several language models. --out-weights holds the choice and the errors of the whole
-grid. Another role than dev is refused.
+the weights of several language models. --in-frozen keeps the LM weight and the insertion penalty
+of another choice: then the shares of the models alone are tried, so that no row gains by another
+penalty. --out-weights holds the choice and the errors of the whole grid. Another role than dev is
+refused.
 """
 
 from __future__ import annotations
@@ -18,7 +20,14 @@ import logging
 
 from privasr_k2.bin import cli
 from privasr_k2.decoding.lm_scores import candidates_of, read_lm_scores
-from privasr_k2.decoding.rescoring import GridConfig, Rescoring, choose, grid_errors
+from privasr_k2.decoding.rescoring import (
+    GridConfig,
+    Rescoring,
+    choose,
+    frozen,
+    grid_errors,
+    read_rescoring,
+)
 from privasr_k2.decoding.tune import TUNING_ROLE, tune
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import write_json
@@ -40,6 +49,7 @@ def main() -> None:
     cli.add_flags(
         parser,
         in_scores="[FILE...] of lm_scores",
+        in_frozen="[FILE] rescoring.json whose LM weight and insertion penalty are kept",
         in_manifests="[DIR] references, and what is scored",
         out_weights="FILE weights.json, rescoring.json",
     )
@@ -47,6 +57,9 @@ def main() -> None:
     if bool(args.in_nbest) != bool(args.in_scores):
         place = "the command line"
         raise ConfigError(place, "--in-nbest with --in-scores", "one", "give the other")
+    if args.in_frozen and not args.in_nbest:
+        expected = "--in-frozen with --in-nbest"
+        raise ConfigError("the command line", expected, "--in-hyps", "remove --in-frozen")
     if args.in_hyps:
         _first_pass(args)
     else:
@@ -66,6 +79,8 @@ def _first_pass(args: argparse.Namespace) -> None:
 
 def _rescoring(args: argparse.Namespace) -> None:
     config = cli.load(GridConfig, args)
+    if args.in_frozen:
+        config = frozen(config, read_rescoring(args.in_frozen)[2])
     role = args.in_nbest.name.removeprefix("nbest_")
     if role != TUNING_ROLE:
         found, way_out = f"those of {role}", "choose on dev, not on what is scored"

@@ -143,6 +143,17 @@ class GridConfig(Checked):
     steps: Natural
 
 
+def frozen(config: GridConfig, point: Point) -> GridConfig:
+    """The grid with the LM weight and the insertion penalty of a point alone.
+
+    >>> grid = GridConfig("linear", lm_weights=[0.5, 1.0], insertion_penalties=[0.0], steps=10)
+    >>> frozen(grid, Point(0.7, -1.0, (1.0,)))
+    GridConfig(interpolation='linear', lm_weights=[0.7], insertion_penalties=[-1.0], steps=10)
+    """
+    penalties = [point.insertion_penalty]
+    return dataclasses.replace(config, lm_weights=[point.lm_weight], insertion_penalties=penalties)
+
+
 def simplex(num: int, steps: int) -> list[tuple[float, ...]]:
     """All weights of ``num`` models that are multiples of 1 / steps and add up to 1.
 
