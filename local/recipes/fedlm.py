@@ -1,6 +1,7 @@
 """Federated adaptation of neural LMs on recognized text, with privacy for each client (liu2021)."""
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from local.stages import clients as text
@@ -45,7 +46,10 @@ class Options(text.ClientOptions):
     private_rounds: Count | None = option(None, "rounds with noise (default: --rounds)")
     private_lr: Finite | None = option(
         None, "learning rate of the server with noise (default: --server-lr)")
-    clip: Finite = option(0.5, "largest L2 norm of a client's update, with noise")
+    private_trained: tuple[fl.Part, ...] = option(
+        ("all",), "with noise: parts of the model that clients train, a row each")
+    clip: Finite | None = from_conf(
+        "fedlm_claim.privacy.clip", "largest L2 norm of a client's update, with noise")
     delta: Delta = option(1e-5, "delta of the guarantee")
     audit: bool = option(True, "attack the private training with noise --audit-noise")
     audit_noise: Finite = option(0.5, "noise multiplier whose claim is attacked")
@@ -75,6 +79,7 @@ def stages(r: Recipe, o: Options) -> None:
         r.refuse("--confidence-use and --private-confidence-use",
                  "all: of what was said, all words are sure", beyond[0], "remove it, or decode")
     a = fl.Adaptation(r, o, clients, pretrained, uses, private_uses, first)
+    a.train_on_dev(12)                                                  # no client's text
     for use in uses:
         a.train_on_server(12, use)                                      # not private, in one place
     for use in uses:
@@ -83,10 +88,8 @@ def stages(r: Recipe, o: Options) -> None:
         a.train_on_server(14, "all", scratch=True)
         for use in few:
             a.train_federated(14, use, scratch=True)
-    for noise in o.noises:
-        for use in private_uses:
-            for sampling in o.private_sampling:
-                a.train_private(15, use, noise, sampling)       # clip and noise: a release each
+    for claim in product(o.noises, private_uses, o.private_sampling, o.private_trained):
+        a.train_private(15, *claim)         # clip and noise: a release each
     if o.noises and o.audit and o.audit_noise in o.noises:
         a.attack(16, o.audit_noise)
     fl.measure_perplexities(a, 17, data)

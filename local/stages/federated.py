@@ -14,6 +14,7 @@ from privasr_k2.recipe.declare import Declared, Recipe
 
 ConfidenceUse = Literal["all", "hard", "utterance", "token"]
 Sampling = Literal["poisson", "ordered"]
+Part = Literal["all", "lora", "bias", "output", "last_block"]
 Fraction = Annotated[float, Interval(gt=0, le=1)]
 USE_LABELS = {"all": "all utts", "hard": "hard thres. utts", "utterance": "utt weighted",
               "token": "token weighted"}
@@ -47,9 +48,22 @@ class Adaptation:
         if self.first is not None:
             no_nnlm = self.r.system("no_nnlm", label="No NNLM", method="public",
                                     adaptation="first_pass")
+            self.r.system("ngram", label="n-gram LM alone, rescored", method="public",
+                          compare_with=[no_nnlm], adaptation="ngram")
         self.systems["pretrained"] = self.r.system(
             "pretrained", label="Server-pretrained NNLM (no adapt)", method="public",
             compare_with=[no_nnlm], adaptation="none")
+
+    def train_on_dev(self, number: int) -> None:
+        """The control without clients: half of dev's text trains, the other half selects."""
+        system = self.systems["dev"] = self.r.system(
+            "dev", label="Server-finetuned NNLM (half of public dev)", method="public",
+            compare_with=[self.systems["pretrained"]], adaptation="dev", init="pretrained")
+        self.r.stage(number, "on the server, half of dev", "finetune_lm", train=True,
+                     config="finetune_lm", in_clients=self.clients.dev_said, in_init=self.init,
+                     out_dir=self.model(system.name),
+                     set={"epochs": self.o.epochs, "select_epoch": "held_out",
+                          "by": self.clients.group})
 
     def train_on_server(self, number: int, use: str, *, scratch: bool = False) -> None:
         """The control: the text of all clients in one place."""
@@ -73,25 +87,27 @@ class Adaptation:
         self._train(number, f"federated, {system.name}", system, rates, None,
                     {**self._confidences(use), **rounds, **self._lrs(), **_init(scratch)})
 
-    def train_private(self, number: int, use: str, noise: float, sampling: Sampling) -> None:
+    def train_private(self, number: int, noise: float, use: str, sampling: Sampling,
+                      part: Part) -> None:
         """Training by clients with a claim: a release that protects all text of a client."""
         system = self._declare(
-            "fl", use, ["pretrained", f"fl_{use}"], noise=noise, sampling=sampling,
+            "fl", use, ["pretrained", "dev", f"fl_{use}"], noise=noise, sampling=sampling,
+            part=part,
             not_private=self.systems.get(f"fl_{use}"),
             protects=f"each {self.clients.unit} of {self.clients.people}",
-            headline=use == self.private_uses[0] and sampling == self.o.private_sampling[0])
+            headline=(use, sampling, part) == self._first_claim())
         privacy = system.add("privacy", f"{self.r.exp}/{system.name}_privacy.json")
-        rates = self._tune_private(number, noise, sampling)
-        self._train(number, f"federated and private, {use}, noise {noise:g}, {sampling}", system,
-                    rates, privacy, self._claim(use, noise, sampling))
+        rates = self._tune_private(number, noise, sampling, part)
+        self._train(number, f"federated and private, {use}, noise {noise:g}, {sampling}, {part}",
+                    system, rates, privacy, self._claim(use, noise, sampling), _layers(part))
 
     def attack(self, number: int, noise: float) -> None:
         """Canaries, membership, and a lower bound on epsilon, with and without protection."""
-        use, sampling = self.private_uses[0], self.o.private_sampling[0]
-        system = self.systems[f"fl_{use}_{_claimed(noise, sampling)}"]
+        use, sampling, part = self._first_claim()
+        system = self.systems[f"fl_{use}_{_claimed(noise, sampling, part)}"]
         self.r.stage(number, "attacks, with and without protection", "audit", train=True,
-                     config=("fedlm", "fedlm_audit"), in_clients=self.clients.train,
-                     in_init=self.init, in_rates=self._tune_private(number, noise, sampling),
+                     config=(*_layers(part), "fedlm_audit"), in_clients=self.clients.train,
+                     in_init=self.init, in_rates=self._tune_private(number, noise, sampling, part),
                      out_audit=system.add("audit", f"{self.r.exp}/{system.name}_audit.json"),
                      set=self._claim(use, noise, sampling))
 
@@ -100,13 +116,15 @@ class Adaptation:
         return f"{self.r.exp}/lm/{name}"
 
     def _declare(self, trained_on: str, use: str, others: list[str], *, scratch: bool = False,
-                 noise: float | None = None, sampling: str = "", **facts: Any) -> Declared:
+                 noise: float | None = None, sampling: str = "", part: Part = "all",
+                 **facts: Any) -> Declared:
         name = f"{trained_on}{'_scratch' if scratch else ''}_{use}"
         label = USE_LABELS[use]
         if noise is not None:
-            name += f"_{_claimed(noise, sampling)}"
+            name += f"_{_claimed(noise, sampling, part)}"
             label += f", noise {noise:g}" + (", ordered" if sampling == "ordered" else "")
-            facts |= {"noise": noise, "client_sampling": sampling}
+            label += "" if part == "all" else f", {part}"
+            facts |= {"noise": noise, "client_sampling": sampling, "trained_part": part}
         where, method = ("Server", "server") if trained_on == "server" else ("FL", "fedlm")
         adaptation = "server" if trained_on == "server" else "federated"
         init, how = ("scratch", "trained-from-scratch") if scratch else ("pretrained", "finetuned")
@@ -118,16 +136,17 @@ class Adaptation:
         return self.systems[name]
 
     def _train(self, number: int, title: str, system: Declared, rates: str | None,
-               privacy: str | None, settings: Mapping[str, Any]) -> None:
+               privacy: str | None, settings: Mapping[str, Any],
+               layers: tuple[str, ...] = ("fedlm",)) -> None:
         """Rounds of training by clients: privasr_k2.federated.fedlm."""
-        self.r.stage(number, title, "train_fedlm", train=True, config="fedlm",
+        self.r.stage(number, title, "train_fedlm", train=True, config=layers,
                      in_private_clients=self.clients.train, in_public_init=self.init,
                      in_public_dev_text=self.clients.dev_text, in_public_rates=rates,
                      out_dir=system.add("rounds", self.model(system.name)), out_privacy=privacy,
                      set=settings, spends=privacy is not None)
 
     def _claim(self, use: str, noise: float, sampling: Sampling) -> dict[str, Any]:
-        """Uniform weights, clipped updates, noise, and cohorts as the accountant assumes them."""
+        """Clip and noise, and cohorts as the accountant assumes them."""
         o = self.o
         if sampling == "poisson":
             default = None if self.r.data.preset == "paper" else 0.05  # paper: 100 of 10,000
@@ -139,8 +158,11 @@ class Adaptation:
                       "privacy.bands": o.bands if o.strategy == "square_root" else None}
         return {"data": self.clients.people, **self._confidences(use),
                 **cohort, "rounds": o.private_rounds or o.rounds, **self._lrs(private=True),
-                "weights.by": "uniform", "privacy.clip": o.clip, "privacy.delta": o.delta,
-                "privacy.noise": noise}
+                "privacy.clip": o.clip, "privacy.delta": o.delta, "privacy.noise": noise}
+
+    def _first_claim(self) -> tuple[str, Sampling, Part]:
+        """The use of confidences, the sampling and the part of the headline, which is attacked."""
+        return self.private_uses[0], self.o.private_sampling[0], self.o.private_trained[0]
 
     def _share(self, of_devices: float | None) -> float | None:
         of_calls = self.clients.group == "call"
@@ -158,20 +180,22 @@ class Adaptation:
         server_lr = self.o.private_lr if private else None
         return {"client.lr": self.o.client_lr, "server.lr": server_lr or self.o.server_lr}
 
-    def _tune(self, number: int, name: str, settings: Mapping[str, Any]) -> str | None:
+    def _tune(self, number: int, name: str, settings: Mapping[str, Any],
+              layers: tuple[str, ...] = ("fedlm",)) -> str | None:
         """With --tune true the learning rates of such a training, chosen on clients of dev."""
         if self.o.tune and name not in self._rates:
             self._rates[name] = self.r.stage(
                 number, f"learning rates on clients of dev, {name}", "tune_fedlm", train=True,
-                config=("fedlm", "fedlm_tune"), in_clients=self.clients.dev,
+                config=(*layers, "fedlm_tune"), in_clients=self.clients.dev,
                 in_scored=self.clients.dev_said, in_init=self.init,
                 out_rates=f"{self.r.exp}/rates/{name}.json",
                 set={"by": self.clients.group, **settings})
         return self._rates.get(name)
 
-    def _tune_private(self, number: int, noise: float, sampling: Sampling) -> str | None:
-        return self._tune(number, f"private_{_claimed(noise, sampling)}",
-                          self._claim("all", noise, sampling))
+    def _tune_private(self, number: int, noise: float, sampling: Sampling,
+                      part: Part) -> str | None:
+        return self._tune(number, f"private_{_claimed(noise, sampling, part)}",
+                          self._claim("all", noise, sampling), _layers(part))
 
 
 def measure_perplexities(a: Adaptation, number: int, data: Data) -> None:
@@ -185,29 +209,42 @@ def measure_perplexities(a: Adaptation, number: int, data: Data) -> None:
 
 
 def rescore_and_score(a: Adaptation, number: int, first: FirstPass) -> None:
-    """Each LM beside the n-gram LM: weights chosen on dev, test rescored; then the errors."""
+    """Each LM beside the n-gram LM: test rescored, then the errors.
+
+    LM weight and insertion penalty are chosen on dev for the pre-trained LM, and kept for all: only
+    the interpolation of the two LMs is chosen for each, as in the paper.
+    """
     r, no_nnlm, nbest = a.r, a.r.systems["no_nnlm"], f"{a.r.exp}/five/nbest_ROLE"
+    rescored = {**a.systems, "ngram": a.r.systems["ngram"]}
 
     def scores(name: str, lm: str) -> str:
         return score_roles(r, number, f"by {name}", nbest, lm, name,
                            f"{r.exp}/five/lm_scores/{name}_ROLE.safetensors")
 
-    ngram = scores("ngram", first.lm)
-    for name, system in a.systems.items():
-        rescore(r, number, system, nbest, [ngram, scores(name, a.model(name))],
-                first.data.manifests, grid=grid_of(first))
+    ngram, frozen = scores("ngram", first.lm), None
+    for name, system in rescored.items():
+        of_lm = [] if name == "ngram" else [scores(name, a.model(name))]
+        weights = rescore(r, number, system, nbest, [ngram, *of_lm], first.data.manifests,
+                          grid=grid_of(first), frozen=frozen)
+        frozen = frozen or weights
     score(r, number + 1, "score the first pass", first=first, weights=first.weights,
           hyps=first_hyps(first, r.exp), out=no_nnlm.path("score_test"))
     score(r, number + 1, f"score the first pass, {a.o.adapt_role}", first=first,
           weights=first.weights, hyps=f"{no_nnlm.folder}/decode_adapt", role=a.o.adapt_role,
           out=no_nnlm.path(f"{'protected_' if a.o.noises else ''}score_adapt", "score_adapt"))
-    for name, system in a.systems.items():
+    for name, system in rescored.items():
         score(r, number + 1, f"score {name}", first=first, hyps=f"{system.folder}/decode_test",
               out=system.path("score_test"))
 
 
-def _claimed(noise: float, sampling: str) -> str:
-    return f"noise_{noise:g}" + ("_ordered" if sampling == "ordered" else "")
+def _claimed(noise: float, sampling: str, part: Part) -> str:
+    trained = "" if part == "all" else f"{part}_"
+    return f"{trained}noise_{noise:g}" + ("_ordered" if sampling == "ordered" else "")
+
+
+def _layers(part: Part) -> tuple[str, ...]:
+    """The sections of ``conf/fedlm.yaml`` for a part that is trained under a claim."""
+    return ("fedlm", "fedlm_claim", *(() if part == "all" else (f"fedlm_{part}",)))
 
 
 def _init(scratch: bool) -> dict[str, str]:

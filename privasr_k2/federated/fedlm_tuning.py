@@ -30,6 +30,9 @@ from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 from privasr_k2.training.distributed import Process
 
+GROUPS = ("client", "call")
+"""What is whole in one half of :func:`divide`."""
+
 log = logging.getLogger(__name__)
 
 
@@ -39,7 +42,7 @@ class TuneConfig(Checked):
 
     client_lrs: Annotated[list[Positive], MinLen(1)]
     server_lrs: Annotated[list[Positive], MinLen(1)]
-    by: Annotated[str, one_of("client", "call")]
+    by: Annotated[str, one_of(*GROUPS)]
     clients: Count | None
 
 

@@ -21,6 +21,7 @@ from privasr_k2.constraints import Count, Positive, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
 from privasr_k2.federated.clients import ClientText
+from privasr_k2.federated.fedlm_tuning import GROUPS, divide
 from privasr_k2.federated.settings import SELECTED, InitConfig
 from privasr_k2.federated.train import Sentences, load_initial
 from privasr_k2.federated.weighting import ClientData, Weighting, prepare
@@ -31,6 +32,9 @@ from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.randomness import stream
 from privasr_k2.recipe.progress import report_progress
 
+HELD_OUT = "held_out"
+"""Half of the clients are not trained on, and select the epoch."""
+
 log = logging.getLogger(__name__)
 
 
@@ -39,7 +43,8 @@ class FinetuneConfig(InitConfig):
     """Training on the server; see ``conf/fedlm.yaml#finetune_lm``."""
 
     epochs: Count
-    select_epoch: Annotated[str, one_of(*SELECTED)]
+    select_epoch: Annotated[str, one_of(*SELECTED, HELD_OUT)]
+    by: Annotated[str, one_of(*GROUPS)]
     batch_size: Count
     lr: Positive
     confidences: Weighting
@@ -83,13 +88,16 @@ def finetune(
     """Train, and write the model's folder.
 
     Args:
-        dev: scored after every epoch; needed with ``select_epoch=best``.
+        dev: scored after every epoch; needed with ``select_epoch=best``. With ``held_out`` half of
+            the clients take its place, and the others are trained on.
 
     Raises:
         ConfigError: as :func:`privasr_k2.federated.train.load_initial`.
         DataError: an utterance without the confidences in use, no text, or no model.
     """
     model, vocabulary, spec = load_initial(init, config)
+    if config.select_epoch == HELD_OUT:
+        clients, dev = divide(clients, clients, config.by, config.seed)
     data = pooled(prepare(clients, vocabulary, config.confidences))
     model = model.to(device)
     plain = ClientConfig(epochs=1, batch_size=config.batch_size, lr=config.lr, max_seconds=0)
@@ -101,7 +109,7 @@ def finetune(
         log.info(
             "epoch %d of %d: %s", epoch + 1, config.epochs, "" if on_dev is None else on_dev.shown
         )
-        if config.select_epoch == "best" and on_dev is not None and on_dev.ppl < least:
+        if config.select_epoch != "last" and on_dev is not None and on_dev.ppl < least:
             least, kept = on_dev.ppl, trainer.vector.clone()
     if kept is not None:
         trainer.load(kept)

@@ -16,7 +16,9 @@ EXP = "exp/fedlm_tdnn_phone_lstm"
 TINY = "mini fedlm --preset tiny --nnlm lstm"
 #: Each system with those that it is tested against.
 SYSTEMS = {
+    "ngram": ("no_nnlm",),
     "pretrained": ("no_nnlm",),
+    "dev": ("pretrained",),
     "server_all": ("pretrained",),
     "server_token": ("pretrained", "server_all"),
     "fl_all": ("pretrained", "server_all"),
@@ -24,7 +26,7 @@ SYSTEMS = {
     "server_scratch_all": ("server_all",),
     "fl_scratch_all": ("server_scratch_all", "fl_all"),
     "fl_scratch_token": ("server_scratch_all", "fl_token"),
-    "fl_all_noise_0.5": ("pretrained", "fl_all"),
+    "fl_all_noise_0.5": ("pretrained", "dev", "fl_all"),
 }
 
 
@@ -43,13 +45,23 @@ def test_from_speech_to_results(copied: Path) -> None:
     assert (private.public, private.not_private) == ("pretrained", "fl_all")
     assert private.protects == "each device of mini/adapt/devices"
     perplexities = json.loads((copied / EXP / "perplexity_test.json").read_text())
-    assert [Path(lm["lm"]).name for lm in perplexities["lms"]] == list(SYSTEMS)
+    assert [Path(lm["lm"]).name for lm in perplexities["lms"]] == [*SYSTEMS][1:]
     assert perplexities["by"] == "client"
     table = (copied / EXP / "RESULTS.md").read_text()
     for system in (no_nnlm, *systems.values()):
         counts = error_counts(copied / system.artifacts["score_test"])
         assert counts["hits"] + counts["substitutions"] + counts["deletions"] > 50
         assert system.label in table
+
+    # One LM weight and penalty for all rows: none gains by another.
+    chosen = [
+        json.loads((copied / system.artifacts["weights"]).read_text())
+        for system in systems.values()
+    ]
+    kept = {(weights["lm_weight"], weights["insertion_penalty"]) for weights in chosen}
+    assert len(kept) == 1
+    alone = {name: len(choice["lms"]) for name, choice in zip(systems, chosen)}
+    assert alone == {name: 1 if name == "ngram" else 2 for name in systems}
 
     [entry] = Ledger(copied / "privacy/ledger.json").entries()
     # Two speakers of eight utterances each, on a device each but for one that holds two.
