@@ -1,0 +1,55 @@
+"""What docs/results.md says of SCOTUS is what the results have."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.report.results import Row, read_rows
+
+ROOT = Path(__file__).parents[2]
+PAGE = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return read_rows(ROOT / "egs/scotus/results_fedlm.jsonl")
+
+
+def test_the_table(rows: list[Row]) -> None:
+    ppl = {row.system: float(row.value) for row in rows if row.metric == "ppl" and not row.group}  # type: ignore[arg-type]
+    # Shown as in tables: rounded up.
+    [bound] = {
+        row.person_epsilon
+        for row in rows
+        if row.system == "fl_all_noise_1.5" and row.metric == "ppl"
+    }
+    epsilon = f"{math.ceil(100 * bound) / 100:.2f}"
+    first = ppl.pop("pretrained")
+    assert f"| pre-trained on books | {first:.1f} | | |" in PAGE
+    shown = {
+        "dev": "trained on half of public dev, 89 people",
+        "fl_all_noise_1.5": "federated, noise 1.5, clip 0.5, 1,000 rounds",
+        "fl_all": "federated without noise, 400 rounds",
+        "server_all": "on the server, 5 epochs",
+    }
+    assert ppl.keys() == shown.keys()
+    for system, label in shown.items():
+        change = 100 * (ppl[system] / first - 1)
+        cell = f" {epsilon}" if "noise" in system else ""
+        assert f"| {label} | {ppl[system]:.1f} | {change:.1f} |{cell} |" in PAGE
+
+
+def test_the_comparisons(rows: list[Row]) -> None:
+    pairs = {
+        (row.system, row.against): row
+        for row in rows
+        if row.against and row.metric.startswith("ppl")
+    }
+    private = "fl_all_noise_1.5"
+    assert pairs[private, "pretrained"].p < 0.001 > pairs[private, "dev"].p
+    worse = [pairs[private, "dev"].value, pairs["fl_all", "server_all"].value]
+    assert f"It is {worse[0]:.0f} % worse than what half" in PAGE
+    assert f"is {worse[1]:.0f} % behind the server" in PAGE
