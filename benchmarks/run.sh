@@ -16,7 +16,7 @@ set -euo pipefail
 stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2; }
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
-names='scoring stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp first_pass class_graph am_train
+names='scoring features stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp first_pass class_graph am_train
   teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_peers'
 only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini peers=$root/.venv-peers/bin/python limit=''
 while [[ $# -gt 0 ]]; do
@@ -52,6 +52,10 @@ settings_of() {
   arguments=() sizes='' inputs=() maker='' interpreter=python
   case $1 in
     scoring) sizes='--utterances 500 --repeats 1' ;;
+    features)
+      sizes='--utterances 3 --repeats 1'
+      inputs=("$PRIVASR_SHARED_DATA/LibriSpeech")
+      maker='the real data, in PRIVASR_SHARED_DATA, brings it' ;;
     stage_runner) sizes='--files 500 --stages 5 --jobs 5 --repeat 1' ;;
     pate_accounting) sizes='--queries 20000 --sample 50' ;;
     lm_adaptation)

@@ -212,6 +212,7 @@ def _feature_config(private: Path) -> features.FeatureConfig:
         raise ConfigError(path, expected, f"{kind} of {rate} Hz", way_out)
     unused = features.OutputConfig(layers=[], pad_seconds=0, chunk_seconds=1, chunk_overlap=0)
     return features.FeatureConfig(
+        version=features.VERSION,
         kind=kind,
         speed_perturb=False,
         noise_snr=[0.0, 0.0],  # canaries have no perturbed copies

@@ -1,8 +1,10 @@
-"""The features of this project as extractors that lhotse finds by the ``type`` of stored features.
+"""Features that lhotse does not have, as extractors that it finds by the ``type`` of stored ones.
 
 With them lhotse's own calls work on our cuts: ``cut.mix`` and ``cut.load_features`` on what is
 stored, ``cut.compute_and_store_features`` and the on-the-fly features of its data sets. Whoever
 imports this module has them registered, as :func:`privasr_k2.data.manifests.load_cuts` does.
+Filter banks and cepstra have lhotse's own types: at 16 kHz they are what its ``Fbank()`` and
+``Mfcc(MfccConfig(num_filters=40, num_ceps=40))`` compute.
 """
 
 from __future__ import annotations
@@ -12,9 +14,8 @@ from typing import Any
 
 import numpy as np
 from lhotse.features.base import FeatureExtractor, register_extractor
-from lhotse.features.kaldi.extractors import Fbank
 
-from privasr_k2.data.features import DIMENSIONS, FRAME_SHIFT, extract, extractor_name
+from privasr_k2.data.features import DIMENSIONS, FRAME_SHIFT, extract
 from privasr_k2.errors import DataError
 
 
@@ -33,52 +34,36 @@ class NoSettings:
 
 
 class _Extractor(FeatureExtractor):
-    """:func:`privasr_k2.data.features.extract` for one ``kind``."""
+    """:func:`privasr_k2.data.features.extract` for the kind ``name``."""
 
     config_type = NoSettings
-    kind = ""
 
     @property
     def frame_shift(self) -> float:
         return FRAME_SHIFT
 
     def feature_dim(self, sampling_rate: int) -> int:
-        return DIMENSIONS[self.kind]
+        return DIMENSIONS[self.name]
 
     def extract(self, samples: np.ndarray, sampling_rate: int) -> np.ndarray:
         """Features (T, F) of samples (S,) or (1, S)."""
         samples = np.asarray(samples, dtype=np.float32)
         one_channel = samples[0] if samples.ndim == 2 and len(samples) == 1 else samples
-        return extract(one_channel, sampling_rate, self.kind)
-
-
-@register_extractor
-class NativeFbank(_Extractor):
-    """Logarithms of the energies of 80 mel filters, which can be mixed."""
-
-    name, kind = extractor_name("fbank"), "fbank"
-    mix, compute_energy = staticmethod(Fbank.mix), staticmethod(Fbank.compute_energy)
-
-
-@register_extractor
-class NativeMfcc(_Extractor):
-    """40 cepstra, which lhotse refuses to mix."""
-
-    name, kind = extractor_name("mfcc"), "mfcc"
+        return extract(one_channel, sampling_rate, self.name)
 
 
 @register_extractor
 class SphinxCepstra(_Extractor):
     """13 cepstra of CMU Sphinx, which lhotse refuses to mix."""
 
-    name = kind = "sphinx"
+    name = "sphinx"
 
 
 @register_extractor
 class Given(_Extractor):
     """Features that came with a corpus: they are read, and cannot be computed."""
 
-    name = kind = "given"
+    name = "given"
 
     def extract(self, samples: np.ndarray, sampling_rate: int) -> np.ndarray:
         """Raise DataError."""

@@ -1,8 +1,7 @@
-"""Acoustic features by kaldi-native-fbank, stored once in lhotse's formats.
+"""Acoustic features, stored once in lhotse's formats.
 
-Frames are 25 ms long and 10 ms apart, with Povey's window, no dither and reflected edges, so that S
-samples give ``(S + shift / 2) // shift`` frames. Samples are in [-1, 1] and filters end 400 Hz
-below half the sampling rate, as in lhotse's ``Fbank`` and icefall. ``sphinx``: :mod:`.sphinx`.
+``fbank`` and ``mfcc``: :mod:`.kaldi`; ``sphinx``: :mod:`.sphinx`. S samples, in [-1, 1], give
+``(S + shift / 2) // shift`` frames of each.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import yaml
 from annotated_types import Interval
 
 from privasr_k2.constraints import Checked, Count, NotNegative, Positive, one_of
-from privasr_k2.data import sphinx
+from privasr_k2.data import kaldi, sphinx
 from privasr_k2.data.audio import load_samples, no_audio
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
 from privasr_k2.data.perturbations import Perturbation, perturbations, without_tracks
@@ -55,7 +54,10 @@ class Extractor(Protocol):
         """Features (T, F) of samples (S,)."""
 
 
-DIMENSIONS = {"fbank": 80, "mfcc": 40, "sphinx": sphinx.NUM_CEPSTRA}
+DIMENSIONS = {"fbank": kaldi.NUM_FILTERS, "mfcc": kaldi.NUM_CEPSTRA, "sphinx": sphinx.NUM_CEPSTRA}
+_COMPUTED = {"fbank": kaldi.fbank, "mfcc": kaldi.mfcc, "sphinx": sphinx.cepstra}
+VERSION = 2
+"""Of the values of features. 1: fbank and mfcc of kaldi-native-fbank."""
 ABOUT = "features.yaml"
 ENCODER, PUBLIC_ENCODER = "encoder", "public_encoder"
 FRAME_SHIFT = 0.01
@@ -85,6 +87,7 @@ class FeatureConfig(Checked):
     """Section ``features`` of the configuration.
 
     Attributes:
+        version: of the values, :data:`VERSION`; with another one a stage computes them again.
         kind: ``auto`` is ``given`` where the corpus has features and no copies at other speeds are
             wanted, otherwise ``fbank``; ``encoder``: the outputs of a public encoder.
         speed_perturb: whether train is stored at three speeds.
@@ -95,6 +98,7 @@ class FeatureConfig(Checked):
         encoder: settings of ``kind: encoder``.
     """
 
+    version: Annotated[int, Interval(ge=VERSION, le=VERSION)]
     kind: Annotated[str, one_of(*DIMENSIONS, "given", "auto", ENCODER)]
     speed_perturb: bool
     noise_snr: list[float]
@@ -132,36 +136,12 @@ def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.
     if samples.ndim != 1:
         found = f"an array of shape {samples.shape}"
         raise DataError("samples", "one channel, (S,)", found, "choose a channel")
-    if kind == "sphinx":
-        return sphinx.cepstra(samples, sampling_rate)
-    computer = _computer(sampling_rate, kind)
-    computer.accept_waveform(sampling_rate, samples.tolist())
-    computer.input_finished()
-    frames = [computer.get_frame(t) for t in range(computer.num_frames_ready)]
-    return np.stack(frames) if frames else np.zeros((0, DIMENSIONS[kind]), dtype=np.float32)
+    return _COMPUTED[kind](samples, sampling_rate)
 
 
 def extractor_name(kind: str) -> str:
     """The name of the extractor in lhotse, which is the ``type`` of stored features."""
-    return kind if kind in ("given", "sphinx") else f"kaldi-native-{kind}"
-
-
-def _computer(sampling_rate: int, kind: str) -> Any:
-    import kaldi_native_fbank as knf
-
-    options = knf.FbankOptions() if kind == "fbank" else knf.MfccOptions()
-    options.frame_opts.samp_freq = sampling_rate
-    options.frame_opts.dither = 0.0
-    options.frame_opts.snip_edges = False
-    options.mel_opts.low_freq = 20.0
-    options.mel_opts.high_freq = -400.0
-    options.energy_floor = 1e-10
-    if kind == "fbank":
-        options.mel_opts.num_bins = DIMENSIONS[kind]
-        return knf.OnlineFbank(options)
-    options.mel_opts.num_bins = options.num_ceps = DIMENSIONS[kind]
-    options.use_energy = False
-    return knf.OnlineMfcc(options)
+    return f"kaldi-{kind}" if kind in ("fbank", "mfcc") else kind
 
 
 def load_features(cut: Cut) -> np.ndarray:
