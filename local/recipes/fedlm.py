@@ -39,7 +39,7 @@ class Options(text.ClientOptions):
     private_client_fraction: fl.Fraction | None = option(
         None, "poisson: the same with noise (default: 0.2; of devices 0.05; paper: 100 clients)")
     private_cohort: Count | None = from_conf("fedlm.cohort", "ordered: clients of a round")
-    strategy: Literal["square_root", "tree", "increments"] = option(
+    strategy: Literal["square_root", "blt", "tree", "increments"] = option(
         "square_root", "ordered: correlation of the noise")
     bands: Count | None = option(
         None, "square_root: correlated rounds (default: until a client's next turn)")

@@ -52,7 +52,7 @@ _HELP = {
     "client_fraction": "updates: Poisson sampling with this probability",
     "cohort": "updates: fixed cohorts of this many units",
     "batches": "updates: each unit once in this many rounds",
-    "strategy": "updates: square_root or tree: noise correlated over rounds; batches in one order",
+    "strategy": "updates: square_root, blt, tree: noise correlated over rounds; batches in order",
     "bands": "updates: rounds of correlated noise (square_root); without it an epoch's batches",
     "mechanism": "votes: gnmax, lnmax or gumbel_max; counts: discrete_laplace or discrete_gaussian",
     "asked": "votes: queries whose majority is first compared with a threshold",

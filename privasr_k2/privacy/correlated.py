@@ -5,7 +5,7 @@ C (:mod:`privasr_k2.privacy.strategies`) measures y = C x + sigma z, z independe
 Round t releases x_t + sigma w_t, where w = D z with D C = I, D[t] using only what is measured by
 round t: that is D y, post-processing of y, and no x of earlier rounds needs to be kept. In running
 sums, which a server adds up, most of w cancels. This is DP-FTRL [kairouz2021] with a tree, and
-matrix factorization [denisov2022] with banded square roots [kalinin2024].
+matrix factorization [denisov2022] with banded square roots [kalinin2024] or buffers [mcmahan2024].
 
 What it costs: exactly one Gaussian mechanism whose multiplier is sigma by the sensitivity Delta of
 C x. Proof, for x that adapt to what was released. Without one unit, x becomes x'. Given the rows of
@@ -24,7 +24,7 @@ bound may change from round to round by what was released: x is then counted in 
 
 For floats the argument is that of :mod:`privasr_k2.privacy.noise`: what is released is rounded to
 the same grid. Errors of z enter w times the sum of abs(D[t]) at most, and so grow what is stated
-there: below 2.2 for square roots, up to 26 for trees of 1,024 rounds.
+there: below 2.2 for square roots and buffers, up to 26 for trees of 1,024 rounds.
 
 [kairouz2021] P. Kairouz et al., Practical and private (deep) learning without sampling or
 shuffling, ICML 2021.
@@ -32,6 +32,7 @@ shuffling, ICML 2021.
 operators on adaptive streams, NeurIPS 2022.
 [kalinin2024] N. Kalinin and C. Lampert, Banded square root matrix factorization for differentially
 private model training, NeurIPS 2024.
+[mcmahan2024]: see :mod:`privasr_k2.privacy.strategies`.
 """
 
 from __future__ import annotations
@@ -93,6 +94,24 @@ class _ToeplitzRows:
         return drawn
 
 
+class _BufferRows:
+    """As :class:`_ToeplitzRows` for c_d = sum_i weight_i decay_i^(d - 1), c_0 = 1.
+
+    Buffer i is the sum over s < t of decay_i^(t - 1 - s) w_s: a vector each, for all rounds before.
+    """
+
+    def __init__(self, weights: np.ndarray, decays: np.ndarray) -> None:
+        self._weights, self._decays = weights, decays[:, None]
+        self._buffers: np.ndarray | float = 0.0
+
+    def row(self, draw: _Draw) -> np.ndarray:
+        drawn = draw(0)
+        if isinstance(self._buffers, np.ndarray):
+            drawn -= self._weights @ self._buffers
+        self._buffers = self._decays * self._buffers + drawn
+        return drawn
+
+
 class _TreeRows:
     """Differences of running sums, which are sums of whole blocks.
 
@@ -149,6 +168,8 @@ class RoundNoise:
         self._next = 0
         if strategy.name == "tree":
             self._rows: _Rows = _TreeRows(strategy.rounds)
+        elif strategy.name == "blt":
+            self._rows = _BufferRows(*strategy.buffers)
         else:
             self._rows = _ToeplitzRows(strategy.column / strategy.scale)
 

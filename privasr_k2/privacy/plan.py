@@ -54,8 +54,8 @@ class PlanRequest:
         max_epsilon: the plan fails where it costs more.
         client_fraction, cohort, batches: updates: Poisson rate, or size of a fixed cohort, or
             batches of an epoch; none of them: all units in every round.
-        strategy: updates: ``square_root`` or ``tree``: noise is correlated over rounds, which are
-            given; batches then come in the same order in every epoch.
+        strategy: updates: ``square_root``, ``blt``, ``tree``: noise is correlated over rounds,
+            which are given; batches then come in the same order in every epoch.
         bands: updates: of ``square_root``; without it the batches of an epoch.
         mechanism: votes: ``gnmax``, ``lnmax`` or ``gumbel_max``; counts: ``discrete_laplace``
             or ``discrete_gaussian``.

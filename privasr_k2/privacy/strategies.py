@@ -8,6 +8,10 @@ C consists of whole numbers (by a scale), so that what one unit moves it by is k
     square_root   C = A^(1/2), lower triangular Toeplitz with the coefficients of
                   (1 - decay x)^(-1/2), cut off to multiples of 2^-16 [henzinger2023], of which the
                   first ``bands`` are kept [kalinin2024]: for Gaussian noise.
+    blt           C as square_root, with coefficients that are sums of falling exponentials: 1, then
+                  sum over i of weight_i decay_i^(t - 1), which :data:`BUFFERS` vectors keep account
+                  of, however many rounds there are [mcmahan2024]. They are fitted to square_root's
+                  by non-negative least squares, and counted rounded up.
     tree          C = the sums of aligned blocks of 1, 2, 4, ... rounds [dwork2010]: for T above 50.
 
 B[t] is the least-squares estimate from the rows measured by round t, the last of each.
@@ -39,6 +43,8 @@ A unit in all T rounds is no case for square roots: the error is as with increme
 counting, SODA 2023.
 [kalinin2024] N. Kalinin and C. Lampert, Banded square root matrix factorization for differentially
 private model training, NeurIPS 2024.
+[mcmahan2024] H. B. McMahan, K. Pillutla, T. Steinke and A. Thakurta, A hassle-free algorithm for
+strong differential privacy in federated learning systems, EMNLP 2024.
 [dwork2010] C. Dwork et al., Differential privacy under continual observation, STOC 2010.
 """
 
@@ -50,10 +56,17 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.optimize import nnls
 
 from privasr_k2.privacy.clipping import Norm
 
-STRATEGIES = ("increments", "square_root", "tree")
+STRATEGIES = ("increments", "square_root", "blt", "tree")
+BUFFERS = 4
+"""Vectors that noise of ``blt`` keeps, at most."""
+# Of the exponentials: rounds in which they fall to 1/e, of the shortest, and by all rounds.
+_SHORTEST, _LONGEST = 0.5, 0.3
+# Weights and decays have so many bits behind the point: the same wherever they are fitted.
+_FITTED_BITS = 24
 _SCALE = 2**16
 # Of which half are behind the point of a root.
 _BITS = 40
@@ -124,7 +137,7 @@ class Strategy:
     @property
     def scale(self) -> int:
         """Value of 1 in :attr:`encode`."""
-        return _SCALE if self.name == "square_root" else 1
+        return _SCALE if self.name in ("square_root", "blt") else 1
 
     @cached_property
     def column(self) -> np.ndarray:
@@ -137,10 +150,33 @@ class Strategy:
             raise ValueError("a tree has no coefficients")
         if self.name == "increments":
             return np.ones(1, dtype=np.int64)
-        # c_k = c_(k-1) (2 k - 1) / (2 k) decay; it falls, as its cut-off values do.
-        steps = np.arange(1, self.rounds if self.bands is None else self.bands)
-        rising = np.cumprod(np.concatenate([[1.0], (2 * steps - 1) / (2 * steps) * self.decay]))
-        return np.floor(rising * _SCALE).astype(np.int64)
+        if self.name == "blt":
+            weights, decays = self.buffers
+            falling = decays ** np.arange(self.rounds - 1)[:, None] @ weights
+            return np.ceil(np.concatenate([[1.0], falling]) * _SCALE).astype(np.int64)
+        # It falls, as its cut-off values do.
+        root = _root(self.rounds if self.bands is None else self.bands, self.decay)
+        return np.floor(root * _SCALE).astype(np.int64)
+
+    @cached_property
+    def buffers(self) -> tuple[np.ndarray, np.ndarray]:
+        """(B,) weights and (B,) decays of ``blt``, all above 0.
+
+        >>> weights, decays = Strategy("blt", 1000).buffers
+        >>> len(weights), round(float(weights.sum()), 3)
+        (4, 0.499)
+        """
+        if self.rounds == 1:
+            return np.zeros(0), np.zeros(0)
+        longest = max(_LONGEST * self.rounds, 2 * _SHORTEST)
+        decays = np.exp(-1 / np.geomspace(_SHORTEST, longest, BUFFERS))
+        basis = decays ** np.arange(self.rounds - 1)[:, None]
+        weights, _ = nnls(basis, _root(self.rounds, 1.0)[1:])
+        weights, decays = (
+            np.ldexp(np.rint(np.ldexp(v, _FITTED_BITS)), -_FITTED_BITS) for v in (weights, decays)
+        )
+        used = weights > 0
+        return weights[used] * self.decay, decays[used] * self.decay
 
     @cached_property
     def encode(self) -> np.ndarray:
@@ -195,6 +231,12 @@ class Strategy:
     def error(self) -> np.ndarray:
         """(T,) standard deviation of each running sum for noise of 1 on every measurement."""
         return np.sqrt((self.decode**2).sum(axis=1))
+
+
+def _root(length: int, decay: float) -> np.ndarray:
+    """(length,) coefficients of (1 - decay x)^(-1/2): c_k = c_(k-1) (2 k - 1) / (2 k) decay."""
+    steps = np.arange(1, length)
+    return np.cumprod(np.concatenate([[1.0], (2 * steps - 1) / (2 * steps) * decay]))
 
 
 def _toeplitz(column: np.ndarray) -> np.ndarray:

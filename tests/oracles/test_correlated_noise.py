@@ -104,7 +104,7 @@ def test_decoding_is_least_squares_of_what_is_there(rounds: int, decay: float) -
             np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "bands"), [("square_root", 4), ("tree", None)])
+@pytest.mark.parametrize(("name", "bands"), [("square_root", 4), ("blt", None), ("tree", None)])
 def test_the_privacy_loss_of_an_adaptive_unit(name: str, bands: int | None) -> None:
     """Each contribution depends on what was released; the loss is that of one Gaussian mechanism.
 
@@ -141,7 +141,8 @@ def test_the_privacy_loss_of_an_adaptive_unit(name: str, bands: int | None) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "bands"), [("increments", None), ("square_root", 5), ("tree", None)]
+    ("name", "bands"),
+    [("increments", None), ("square_root", 5), ("blt", None), ("tree", None)],
 )
 def test_the_best_attack_sees_what_is_claimed(name: str, bands: int | None) -> None:
     """Released sums, whitened, along the unit's direction: noise by motion is the multiplier."""

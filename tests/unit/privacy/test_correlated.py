@@ -43,6 +43,23 @@ def measured(strategy: Strategy) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 5, 30])
+def test_buffers_solve_their_own_matrix(rounds: int) -> None:
+    """Against the triangular matrix of the exact coefficients, which are nowhere rounded."""
+    strategy = Strategy("blt", rounds)
+    weights, decays = strategy.buffers
+    column = np.array([1.0, *(float(weights @ decays**t) for t in range(rounds - 1))])
+    matrix = np.array(
+        [[column[t - s] if s <= t else 0.0 for s in range(rounds)] for t in range(rounds)]
+    )
+    expected = np.linalg.solve(matrix, measured(Strategy("increments", rounds)))
+    ours = RoundNoise(strategy, 1.5, "sum", Streams())
+    grid = GaussianNoise(noise_multiplier=1.5, l2_sensitivity=1.0).grid
+    for number in range(rounds):
+        found = ours.add(number, np.zeros(SIZE), bound=1.0)
+        assert np.abs(found - 1.5 * expected[number]).max() <= grid * 0.5001
+
+
 @pytest.mark.parametrize(("name", "bands"), KINDS)
 @pytest.mark.parametrize("rounds", [1, 4, 7, 13])
 def test_noise_is_that_of_the_matrices(name: str, bands: int | None, rounds: int) -> None:

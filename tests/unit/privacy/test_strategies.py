@@ -47,6 +47,23 @@ def test_square_roots_have_less_error() -> None:
     assert errors["square_root"] < min(0.6 * errors["increments"], errors["tree"])
 
 
+def test_buffers_are_nearly_as_good_as_the_root_they_are_fitted_to() -> None:
+    for rounds, turns in ((1000, Turns(12, 84)), (300, Turns(1, 300)), (40, Turns(4, 10))):
+        cost = {}
+        for name in ("increments", "square_root", "blt"):
+            made = Strategy(name, rounds)
+            moved = made.sensitivity(1, turns, "l2") / made.scale
+            cost[name] = moved * float(np.sqrt((made.error() ** 2).mean())) * made.scale
+        assert cost["blt"] < min(1.03 * cost["square_root"], 0.7 * cost["increments"])
+
+
+def test_the_coefficients_of_buffers_are_rounded_up() -> None:
+    weights, decays = (made := Strategy("blt", 50, 0.9)).buffers
+    exact = [1.0, *(float(weights @ decays**t) for t in range(49))]
+    above = made.column / made.scale - exact
+    assert (above >= 0).all() and above.max() < 2**-16 and (np.diff(made.column) <= 0).all()
+
+
 def test_a_turn_apart_costs_less_than_one_after_the_other() -> None:
     for name, bands in (("square_root", 5), ("tree", None)):
         made = Strategy(name, 40, bands=bands)
