@@ -48,8 +48,8 @@ class Options(text.ClientOptions):
         None, "learning rate of the server with noise (default: --server-lr)")
     private_trained: tuple[fl.Part, ...] = option(
         ("all",), "with noise: parts of the model that clients train, a row each")
-    clip: Finite | None = from_conf(
-        "fedlm_claim.privacy.clip", "largest L2 norm of a client's update, with noise")
+    clip: Finite | None = option(
+        None, "largest L2 norm of a client's update, with noise (default: 0.5; a part: conf)")
     delta: Delta = option(1e-5, "delta of the guarantee")
     audit: bool = option(True, "attack the private training with noise --audit-noise")
     audit_noise: Finite = option(0.5, "noise multiplier whose claim is attacked")

@@ -16,6 +16,8 @@ ConfidenceUse = Literal["all", "hard", "utterance", "token"]
 Sampling = Literal["poisson", "ordered"]
 Part = Literal["all", "lora", "bias", "output", "last_block"]
 Fraction = Annotated[float, Interval(gt=0, le=1)]
+#: Of the whole model's update under a claim [liu2021, section 3.4]; that of a part is in conf.
+CLIP = 0.5
 USE_LABELS = {"all": "all utts", "hard": "hard thres. utts", "utterance": "utt weighted",
               "token": "token weighted"}
 
@@ -99,7 +101,7 @@ class Adaptation:
         privacy = system.add("privacy", f"{self.r.exp}/{system.name}_privacy.json")
         rates = self._tune_private(number, noise, sampling, part)
         self._train(number, f"federated and private, {use}, noise {noise:g}, {sampling}, {part}",
-                    system, rates, privacy, self._claim(use, noise, sampling), _layers(part))
+                    system, rates, privacy, self._claim(use, noise, sampling, part), _layers(part))
 
     def attack(self, number: int, noise: float) -> None:
         """Canaries, membership, and a lower bound on epsilon, with and without protection."""
@@ -109,7 +111,7 @@ class Adaptation:
                      config=(*_layers(part), "fedlm_audit"), in_clients=self.clients.train,
                      in_init=self.init, in_rates=self._tune_private(number, noise, sampling, part),
                      out_audit=system.add("audit", f"{self.r.exp}/{system.name}_audit.json"),
-                     set=self._claim(use, noise, sampling))
+                     set=self._claim(use, noise, sampling, part))
 
     def model(self, name: str) -> str:
         """The folder of a system's LM."""
@@ -145,8 +147,8 @@ class Adaptation:
                      out_dir=system.add("rounds", self.model(system.name)), out_privacy=privacy,
                      set=settings, spends=privacy is not None)
 
-    def _claim(self, use: str, noise: float, sampling: Sampling) -> dict[str, Any]:
-        """Clip and noise, and cohorts as the accountant assumes them."""
+    def _claim(self, use: str, noise: float, sampling: Sampling, part: Part) -> dict[str, Any]:
+        """Uniform weights, clipped updates, noise, and cohorts as the accountant assumes them."""
         o = self.o
         if sampling == "poisson":
             default = None if self.r.data.preset == "paper" else 0.05  # paper: 100 of 10,000
@@ -156,9 +158,11 @@ class Adaptation:
             cohort = {"sampling": sampling, "client_fraction": "null", "cohort": o.private_cohort,
                       "privacy.strategy": o.strategy,
                       "privacy.bands": o.bands if o.strategy == "square_root" else None}
+        clip = o.clip or (CLIP if part == "all" else None)
         return {"data": self.clients.people, **self._confidences(use),
                 **cohort, "rounds": o.private_rounds or o.rounds, **self._lrs(private=True),
-                "privacy.clip": o.clip, "privacy.delta": o.delta, "privacy.noise": noise}
+                "weights.by": "uniform", "privacy.clip": clip,
+                "privacy.delta": o.delta, "privacy.noise": noise}
 
     def _first_claim(self) -> tuple[str, Sampling, Part]:
         """The use of confidences, the sampling and the part of the headline, which is attacked."""
@@ -195,7 +199,7 @@ class Adaptation:
     def _tune_private(self, number: int, noise: float, sampling: Sampling,
                       part: Part) -> str | None:
         return self._tune(number, f"private_{_claimed(noise, sampling, part)}",
-                          self._claim("all", noise, sampling), _layers(part))
+                          self._claim("all", noise, sampling, part), _layers(part))
 
 
 def measure_perplexities(a: Adaptation, number: int, data: Data) -> None:
@@ -244,7 +248,7 @@ def _claimed(noise: float, sampling: str, part: Part) -> str:
 
 def _layers(part: Part) -> tuple[str, ...]:
     """The sections of ``conf/fedlm.yaml`` for a part that is trained under a claim."""
-    return ("fedlm", "fedlm_claim", *(() if part == "all" else (f"fedlm_{part}",)))
+    return ("fedlm",) if part == "all" else ("fedlm", f"fedlm_{part}")
 
 
 def _init(scratch: bool) -> dict[str, str]:
