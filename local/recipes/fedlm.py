@@ -44,10 +44,11 @@ class Options(text.ClientOptions):
     bands: Count | None = option(
         None, "square_root: correlated rounds (default: until a client's next turn)")
     private_rounds: Count | None = option(None, "rounds with noise (default: --rounds)")
-    private_lr: Finite | None = option(
-        None, "learning rate of the server with noise (default: --server-lr)")
+    private_lr: Finite | None = option(None, "server.lr with noise (default: --server-lr)")
     private_trained: tuple[fl.Part, ...] = option(
         ("all",), "with noise: parts of the model that clients train, a row each")
+    private_init: tuple[fl.Init, ...] = option(
+        ("pretrained",), "with noise: begin with the pre-trained model, or that of half of dev")
     clip: Finite | None = option(
         None, "largest L2 norm of a client's update, with noise (default: 0.5; a part: conf)")
     delta: Delta = option(1e-5, "delta of the guarantee")
@@ -70,9 +71,8 @@ def stages(r: Recipe, o: Options) -> None:
     pretrained = train_lm(r, 11, f"neural LM, {o.nnlm}, pre-trained", o.nnlm,
                           f"{r.exp}/lm/pretrained", in_manifests=data.manifests, in_lang=data.lang,
                           raw_text=o.nnlm_text, set={"epochs": o.lm_epochs})
-    has_confidences = o.decode or calls
-    every: tuple[str, ...] = tuple(fl.USE_LABELS) if has_confidences else ("all",)
-    few = ("all", "token") if has_confidences else ("all",)
+    every: tuple[str, ...] = tuple(fl.USE_LABELS) if o.decode or calls else ("all",)
+    few = ("all", "token") if o.decode or calls else ("all",)
     uses = tuple(dict.fromkeys(("all", *(o.confidence_use or every))))
     private_uses = (o.private_confidence_use or few) if o.noises else ()
     if beyond := [use for use in (*uses, *private_uses) if use not in every]:
@@ -88,8 +88,9 @@ def stages(r: Recipe, o: Options) -> None:
         a.train_on_server(14, "all", scratch=True)
         for use in few:
             a.train_federated(14, use, scratch=True)
-    for claim in product(o.noises, private_uses, o.private_sampling, o.private_trained):
-        a.train_private(15, *claim)         # clip and noise: a release each
+    sampled, trained, begun = o.private_sampling, o.private_trained, o.private_init
+    for claim in product(o.noises, private_uses, sampled, trained, begun):
+        a.train_private(15, fl.Claim(*claim))               # clip and noise: a release each
     if o.noises and o.audit and o.audit_noise in o.noises:
         a.attack(16, o.audit_noise)
     fl.measure_perplexities(a, 17, data)

@@ -1,7 +1,7 @@
 """Stages 12 to 19 of recipe fedlm: an LM adapted on a server and by clients, attacks, results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
@@ -15,11 +15,50 @@ from privasr_k2.recipe.declare import Declared, Recipe
 ConfidenceUse = Literal["all", "hard", "utterance", "token"]
 Sampling = Literal["poisson", "ordered"]
 Part = Literal["all", "lora", "bias", "output", "last_block"]
+Init = Literal["pretrained", "dev"]
 Fraction = Annotated[float, Interval(gt=0, le=1)]
 #: Of the whole model's update under a claim [liu2021, section 3.4]; that of a part is in conf.
 CLIP = 0.5
 USE_LABELS = {"all": "all utts", "hard": "hard thres. utts", "utterance": "utt weighted",
               "token": "token weighted"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A training with a claim.
+
+    Attributes:
+        noise: multiplier.
+        use: of confidences.
+        part: of the model, which clients train.
+        init: the model that training begins with: the pre-trained one, or that of public dev.
+    """
+
+    noise: float
+    use: ConfidenceUse
+    sampling: Sampling
+    part: Part
+    init: Init
+
+    @property
+    def name(self) -> str:
+        """It in the name of a system, after the use of confidences."""
+        begun = "" if self.init == "pretrained" else f"from_{self.init}_"
+        trained = "" if self.part == "all" else f"{self.part}_"
+        ordered = "_ordered" if self.sampling == "ordered" else ""
+        return f"{begun}{trained}noise_{self.noise:g}{ordered}"
+
+    @property
+    def label(self) -> str:
+        """It in the label of a system, after the use of confidences."""
+        return (f", noise {self.noise:g}" + (", ordered" if self.sampling == "ordered" else "")
+                + ("" if self.part == "all" else f", {self.part}")
+                + ("" if self.init == "pretrained" else f", from half of {self.init}"))
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The sections of ``conf/fedlm.yaml`` for its part."""
+        return ("fedlm",) if self.part == "all" else ("fedlm", f"fedlm_{self.part}")
 
 
 @dataclass
@@ -63,7 +102,7 @@ class Adaptation:
             compare_with=[self.systems["pretrained"]], adaptation="dev", init="pretrained")
         self.r.stage(number, "on the server, half of dev", "finetune_lm", train=True,
                      config="finetune_lm", in_clients=self.clients.dev_said, in_init=self.init,
-                     out_dir=self.model(system.name),
+                     out_dir=self.model(system.name), out_held_out=self._held_out(),
                      set={"epochs": self.o.epochs, "select_epoch": "held_out",
                           "by": self.clients.group})
 
@@ -89,47 +128,58 @@ class Adaptation:
         self._train(number, f"federated, {system.name}", system, rates, None,
                     {**self._confidences(use), **rounds, **self._lrs(), **_init(scratch)})
 
-    def train_private(self, number: int, noise: float, use: str, sampling: Sampling,
-                      part: Part) -> None:
+    def train_private(self, number: int, claim: Claim) -> None:
         """Training by clients with a claim: a release that protects all text of a client."""
+        not_private = f"fl_{claim.use}"
         system = self._declare(
-            "fl", use, ["pretrained", "dev", f"fl_{use}"], noise=noise, sampling=sampling,
-            part=part,
-            not_private=self.systems.get(f"fl_{use}"),
+            "fl", claim.use, ["pretrained", "dev", not_private], claim=claim,
+            not_private=self.systems.get(not_private),
             protects=f"each {self.clients.unit} of {self.clients.people}",
-            headline=(use, sampling, part) == self._first_claim())
+            headline=claim == self._first_claim(claim.noise))
         privacy = system.add("privacy", f"{self.r.exp}/{system.name}_privacy.json")
-        rates = self._tune_private(number, noise, sampling, part)
-        self._train(number, f"federated and private, {use}, noise {noise:g}, {sampling}, {part}",
-                    system, rates, privacy, self._claim(use, noise, sampling, part), _layers(part))
+        title = (f"federated and private, {claim.use}, noise {claim.noise:g}, {claim.sampling}, "
+                 f"{claim.part}" + ("" if claim.init == "pretrained" else f", from {claim.init}"))
+        self._train(number, title, system, self._tune_private(number, claim), privacy,
+                    self._claimed(claim), claim.layers, self._begun(claim.init))
 
     def attack(self, number: int, noise: float) -> None:
         """Canaries, membership, and a lower bound on epsilon, with and without protection."""
-        use, sampling, part = self._first_claim()
-        system = self.systems[f"fl_{use}_{_claimed(noise, sampling, part)}"]
+        claim = self._first_claim(noise)
+        system = self.systems[f"fl_{claim.use}_{claim.name}"]
         self.r.stage(number, "attacks, with and without protection", "audit", train=True,
-                     config=(*_layers(part), "fedlm_audit"), in_clients=self.clients.train,
-                     in_init=self.init, in_rates=self._tune_private(number, noise, sampling, part),
+                     config=(*claim.layers, "fedlm_audit"), in_clients=self.clients.train,
+                     in_init=self._begun(claim.init)["in_public_init"],
+                     in_rates=self._tune_private(number, claim),
                      out_audit=system.add("audit", f"{self.r.exp}/{system.name}_audit.json"),
-                     set=self._claim(use, noise, sampling, part))
+                     set=self._claimed(claim))
 
     def model(self, name: str) -> str:
         """The folder of a system's LM."""
         return f"{self.r.exp}/lm/{name}"
 
+    def _held_out(self) -> str | None:
+        """The half of dev that chose the epoch of the other's model, for those begun with it."""
+        return f"{self.r.exp}/dev/held_out.txt.gz" if "dev" in self.o.private_init else None
+
+    def _begun(self, init: Init) -> dict[str, str | None]:
+        """The model that training begins with, and the text of others that its round is kept by."""
+        if init == "dev":
+            return {"in_public_init": self.model("dev"), "in_public_dev_text": self._held_out()}
+        return {"in_public_init": self.init, "in_public_dev_text": self.clients.dev_text}
+
     def _declare(self, trained_on: str, use: str, others: list[str], *, scratch: bool = False,
-                 noise: float | None = None, sampling: str = "", part: Part = "all",
-                 **facts: Any) -> Declared:
+                 claim: Claim | None = None, **facts: Any) -> Declared:
         name = f"{trained_on}{'_scratch' if scratch else ''}_{use}"
         label = USE_LABELS[use]
-        if noise is not None:
-            name += f"_{_claimed(noise, sampling, part)}"
-            label += f", noise {noise:g}" + (", ordered" if sampling == "ordered" else "")
-            label += "" if part == "all" else f", {part}"
-            facts |= {"noise": noise, "client_sampling": sampling, "trained_part": part}
+        if claim is not None:
+            name += f"_{claim.name}"
+            label += claim.label
+            facts |= {"noise": claim.noise, "client_sampling": claim.sampling,
+                      "trained_part": claim.part}
         where, method = ("Server", "server") if trained_on == "server" else ("FL", "fedlm")
         adaptation = "server" if trained_on == "server" else "federated"
         init, how = ("scratch", "trained-from-scratch") if scratch else ("pretrained", "finetuned")
+        init = init if claim is None else claim.init
         self.systems[name] = self.r.system(
             name, label=f"{where}-{how} NNLM ({label})", method=method,
             compare_with=[self.systems.get(other) for other in others if other != name],
@@ -139,34 +189,38 @@ class Adaptation:
 
     def _train(self, number: int, title: str, system: Declared, rates: str | None,
                privacy: str | None, settings: Mapping[str, Any],
-               layers: tuple[str, ...] = ("fedlm",)) -> None:
+               layers: tuple[str, ...] = ("fedlm",),
+               begun: Mapping[str, str | None] | None = None) -> None:
         """Rounds of training by clients: privasr_k2.federated.fedlm."""
         self.r.stage(number, title, "train_fedlm", train=True, config=layers,
-                     in_private_clients=self.clients.train, in_public_init=self.init,
-                     in_public_dev_text=self.clients.dev_text, in_public_rates=rates,
+                     in_private_clients=self.clients.train, in_public_rates=rates,
+                     **(begun or self._begun("pretrained")),
                      out_dir=system.add("rounds", self.model(system.name)), out_privacy=privacy,
                      set=settings, spends=privacy is not None)
 
-    def _claim(self, use: str, noise: float, sampling: Sampling, part: Part) -> dict[str, Any]:
+    def _claimed(self, claim: Claim) -> dict[str, Any]:
         """Uniform weights, clipped updates, noise, and cohorts as the accountant assumes them."""
         o = self.o
-        if sampling == "poisson":
+        if claim.sampling == "poisson":
             default = None if self.r.data.preset == "paper" else 0.05  # paper: 100 of 10,000
-            cohort = {"sampling": sampling,
+            cohort = {"sampling": claim.sampling,
                       "client_fraction": o.private_client_fraction or self._share(default)}
         else:
-            cohort = {"sampling": sampling, "client_fraction": "null", "cohort": o.private_cohort,
+            cohort = {"sampling": claim.sampling, "client_fraction": "null",
+                      "cohort": o.private_cohort,
                       "privacy.strategy": o.strategy,
                       "privacy.bands": o.bands if o.strategy == "square_root" else None}
-        clip = o.clip or (CLIP if part == "all" else None)
-        return {"data": self.clients.people, **self._confidences(use),
+        clip = o.clip or (CLIP if claim.part == "all" else None)
+        return {"data": self.clients.people, **self._confidences(claim.use),
                 **cohort, "rounds": o.private_rounds or o.rounds, **self._lrs(private=True),
                 "weights.by": "uniform", "privacy.clip": clip,
-                "privacy.delta": o.delta, "privacy.noise": noise}
+                "privacy.delta": o.delta, "privacy.noise": claim.noise}
 
-    def _first_claim(self) -> tuple[str, Sampling, Part]:
-        """The use of confidences, the sampling and the part of the headline, which is attacked."""
-        return self.private_uses[0], self.o.private_sampling[0], self.o.private_trained[0]
+    def _first_claim(self, noise: float) -> Claim:
+        """The claim of the headline, which is attacked."""
+        o = self.o
+        return Claim(noise, self.private_uses[0], o.private_sampling[0], o.private_trained[0],
+                     o.private_init[0])
 
     def _share(self, of_devices: float | None) -> float | None:
         of_calls = self.clients.group == "call"
@@ -196,10 +250,10 @@ class Adaptation:
                 set={"by": self.clients.group, **settings})
         return self._rates.get(name)
 
-    def _tune_private(self, number: int, noise: float, sampling: Sampling,
-                      part: Part) -> str | None:
-        return self._tune(number, f"private_{_claimed(noise, sampling, part)}",
-                          self._claim("all", noise, sampling, part), _layers(part))
+    def _tune_private(self, number: int, claim: Claim) -> str | None:
+        """Chosen with the pre-trained model, whatever training begins with."""
+        every = replace(claim, use="all", init="pretrained")
+        return self._tune(number, f"private_{every.name}", self._claimed(every), every.layers)
 
 
 def measure_perplexities(a: Adaptation, number: int, data: Data) -> None:
@@ -239,16 +293,6 @@ def rescore_and_score(a: Adaptation, number: int, first: FirstPass) -> None:
     for name, system in rescored.items():
         score(r, number + 1, f"score {name}", first=first, hyps=f"{system.folder}/decode_test",
               out=system.path("score_test"))
-
-
-def _claimed(noise: float, sampling: str, part: Part) -> str:
-    trained = "" if part == "all" else f"{part}_"
-    return f"{trained}noise_{noise:g}" + ("_ordered" if sampling == "ordered" else "")
-
-
-def _layers(part: Part) -> tuple[str, ...]:
-    """The sections of ``conf/fedlm.yaml`` for a part that is trained under a claim."""
-    return ("fedlm",) if part == "all" else ("fedlm", f"fedlm_{part}")
 
 
 def _init(scratch: bool) -> dict[str, str]:

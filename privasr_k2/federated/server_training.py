@@ -84,12 +84,15 @@ def finetune(
     folder: Path,
     config: FinetuneConfig,
     device: torch.device,
-) -> None:
+) -> Sentences:
     """Train, and write the model's folder.
 
     Args:
         dev: scored after every epoch; needed with ``select_epoch=best``. With ``held_out`` half of
             the clients take its place, and the others are trained on.
+
+    Returns:
+        The sentences that were scored after every epoch.
 
     Raises:
         ConfigError: as :func:`privasr_k2.federated.train.load_initial`.
@@ -114,3 +117,4 @@ def finetune(
     if kept is not None:
         trainer.load(kept)
     save_lm(folder, spec, model.state_dict(), vocabulary)
+    return dev

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from privasr_k2.fileio import read_lines
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.systems import read_systems
 from tests.support.recipe_tools import error_counts, recipe
@@ -121,6 +122,7 @@ def test_said_text_in_a_fixed_order_with_public_words(tmp_path: Path) -> None:
     books.write_text("".join(f"{' '.join(words[n:] + words[:n])}\n" for n in range(20)))
     command = f"{TINY} --decode false --scratch false --noises 0.5 --audit false --tune true"
     command += " --private-sampling 'poisson ordered' --private-cohort 10 --bands 2"
+    command += " --private-init 'pretrained dev'"
     recipe(command, "--nnlm-text", books, "--work-dir", work)
     lines = (work / "data/lang_public/words.txt").read_text().splitlines()
     assert {line.split()[0] for line in lines} - {"<eps>", "#0"} == set(words)
@@ -128,6 +130,18 @@ def test_said_text_in_a_fixed_order_with_public_words(tmp_path: Path) -> None:
     assert "all utts, noise 0.5, ordered" in (exp / "RESULTS.md").read_text()
     assert "square_root" in (exp / "fl_all_noise_0.5_ordered_privacy.json").read_text()
     entries = Ledger(work / "privacy/ledger.json").entries()
-    assert [entry.spending.sampling.split()[0] for entry in entries] == ["Poisson,", "each"]
+    samplings = [entry.spending.sampling.split()[0] for entry in entries]
+    assert samplings == ["Poisson,", "Poisson,", "each", "each"]
     assert {entry.spending.data for entry in entries} == {"mini/adapt"}
     assert {entry.spending.unit for entry in entries} == {"speaker"}
+    assert "noise 0.5, from half of dev" in (exp / "RESULTS.md").read_text()
+    # What is begun with, and that the other half of dev chooses the round.
+    texts = {
+        name: {line for _, line in read_lines(exp / f"dev/{name}.txt.gz")}
+        for name in ("text", "held_out")
+    }
+    assert texts["held_out"] and texts["held_out"] < texts["text"]
+    for name, init in (("fl_all_noise_0.5", "pretrained"), ("fl_all_from_dev_noise_0.5", "dev")):
+        log = (exp / f"lm/log/{name}.log").read_text()
+        assert f"--in-public-init exp/fedlm_text_lstm/lm/{init} " in log
+        assert ("dev/held_out.txt.gz" in log) == (init == "dev")

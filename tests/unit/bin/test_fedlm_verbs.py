@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from privasr_k2.federated.clients import read_clients, write_clients
-from privasr_k2.fileio import read_json, write_jsonl, write_text
+from privasr_k2.fileio import read_json, read_lines, write_jsonl, write_text
 from privasr_k2.lm.neural.files import load_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.perplexity import perplexity
@@ -299,3 +299,17 @@ def test_training_on_the_server(folder: Path) -> None:
         for name in ("init", "all", "token", "hard")
     }
     assert found["all"] < found["init"] * 0.97 and len(set(found.values())) == 4
+
+
+def test_sentences_that_chose_the_epoch(folder: Path) -> None:
+    """Half of the clients are trained on, and the text of the others is written."""
+    given = f"--in-clients {folder}/clients.jsonl.gz --in-init {folder}/init --device cpu".split()
+    given += ["--out-held-out", folder / "other.txt.gz", "--config", section("finetune_lm")]
+    with refused("select_epoch=held_out"):
+        call("finetune_lm", *given, "--out-dir", folder / "dev", "--set", "select_epoch=last")
+    given += ["--set", "select_epoch=held_out", "epochs=1"]
+    call("finetune_lm", *given, "--out-dir", folder / "dev")
+    written = [line for _, line in read_lines(folder / "other.txt.gz")]
+    texts = [[" ".join(one.words) for one in client.utterances] for client in made_clients(14)]
+    inside = [all(line in written for line in text) for text in texts]
+    assert sum(inside) == 7 and len(written) == sum(len(t) for t, of in zip(texts, inside) if of)
