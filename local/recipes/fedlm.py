@@ -64,20 +64,16 @@ def stages(r: Recipe, o: Options) -> None:
     if o.decode:
         first = own_or_public_first_pass(r, o)                          # 0-8
         data, r.exp = first.data, f"exp/fedlm_{first.name}_{o.nnlm}"
-        clients = text.recognized_clients(r, o, first, tune=o.tune)     # 9-10: with confidences
+        text.recognize(r, o, first)                                     # 9-10: with confidences
     else:
         data, r.exp = text.public_text_data(r, o.nnlm_text), f"exp/fedlm_text_{o.nnlm}"
         clients = text.call_clients(r, o) if calls else text.said_clients(r, o, data.manifests)
     pretrained = train_lm(r, 11, f"neural LM, {o.nnlm}, pre-trained", o.nnlm,
                           f"{r.exp}/lm/pretrained", in_manifests=data.manifests, in_lang=data.lang,
                           raw_text=o.nnlm_text, set={"epochs": o.lm_epochs})
-    every: tuple[str, ...] = tuple(fl.USE_LABELS) if o.decode or calls else ("all",)
-    few = ("all", "token") if o.decode or calls else ("all",)
-    uses = tuple(dict.fromkeys(("all", *(o.confidence_use or every))))
-    private_uses = (o.private_confidence_use or few) if o.noises else ()
-    if beyond := [use for use in (*uses, *private_uses) if use not in every]:
-        r.refuse("--confidence-use and --private-confidence-use",
-                 "all: of what was said, all words are sure", beyond[0], "remove it, or decode")
+    if first is not None:
+        clients = text.recognized_clients(r, o, first, pretrained, tune=o.tune)             # 11
+    uses, few, private_uses = fl.confidence_uses(r, o, some=o.decode or calls)
     a = fl.Adaptation(r, o, clients, pretrained, uses, private_uses, first)
     a.train_on_dev(12)                                                  # no client's text
     for use in uses:

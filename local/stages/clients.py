@@ -1,13 +1,13 @@
-"""Stages 0 to 10 of recipe fedlm: the text of clients, and the public text beside it."""
+"""Stages 0 to 11 of recipe fedlm: the text of clients, and the public text beside it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from local.stages.data import Data, prepare_data
 from local.stages.first_pass import FirstPass, FirstPassOptions, decode
-from local.stages.second_pass import nbest_lists
+from local.stages.second_pass import grid_of, nbest_lists, score_words, select_best
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, from_conf, option, path_option
 
@@ -20,6 +20,9 @@ class ClientOptions(FirstPassOptions):
     nnlm_text: Path | None = path_option(
         "public text of the neural LM in place of the corpus's, a sentence a line; "
         "with --decode false of the vocabulary, too")
+    client_text: Literal["first_pass", "rescored"] | None = option(
+        None, "what clients have: best hypotheses of the first pass, or after rescoring with the "
+        "pre-trained LM (default: first_pass; paper: rescored)")
     adapt_role: str = option("adapt", "part of the corpus whose utterances clients have")
     client: Literal["speaker", "zipf", "devices"] | None = option(
         None, "clients: speakers, or simulated devices with random utterances (zipf) or whole "
@@ -41,6 +44,7 @@ class Clients:
         group: what bootstrap draws again: ``client`` or ``call``.
         people: what the ledger calls the clients.
         unit: what a client is.
+        rescored: folder of the hypotheses that clients have, where they were rescored.
     """
 
     train: str
@@ -51,6 +55,7 @@ class Clients:
     group: str
     people: str
     unit: str
+    rescored: str = ""
 
 
 def public_text_data(r: Recipe, text: Path | None) -> Data:
@@ -75,12 +80,12 @@ def refuse_people_of_public_data(r: Recipe, o: ClientOptions) -> None:
                  "or claim nothing: --noises ''")
 
 
-def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, *, tune: bool) -> Clients:
-    """Stages 9 and 10: N-best lists, confidences, and clients with the best hypotheses.
+def recognize(r: Recipe, o: ClientOptions, first: FirstPass) -> None:
+    """Stages 9 and 10: N-best lists and confidences of the text that clients will have.
 
     Long lists, in ``lists``, are for confidences; those in ``five`` are rescored.
     """
-    role, exp, manifests = o.adapt_role, r.exp, first.data.manifests
+    role, exp = o.adapt_role, r.exp
     for part in ("dev", role):
         nbest_lists(r, 9, f"N-best lists of {part}, for confidences", first, part,
                     f"{exp}/lists/nbest_{part}",
@@ -93,18 +98,52 @@ def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, *, tune: b
         decode(r, 9, f"decode {role}", first, role, f"{exp}/no_nnlm/decode_adapt", tuned=True)
     model = r.stage(10, "confidence model, trained on dev", "train_confidence", config="confidence",
                     in_nbest=f"{exp}/lists/nbest_dev", in_weights=first.weights,
-                    in_manifests=manifests, out_model=f"{exp}/confidence/model")
+                    in_manifests=first.data.manifests, out_model=f"{exp}/confidence/model")
     r.stage(10, f"confidences of {role}", "apply_confidence", config="apply_confidence",
             in_model=model, in_nbest=f"{exp}/lists/nbest_{role}",
             out_nbest=f"{exp}/confidence/nbest_{role}/1.jsonl")
-    train = _make_clients(r, "text of clients", f"{exp}/clients.jsonl.gz",
-                          in_nbest=f"{exp}/confidence/nbest_{role}", set=dealt(r, o))
+
+
+def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, lm: str, *,
+                       tune: bool) -> Clients:
+    """Stage 11: clients with best hypotheses, maybe after rescoring by the pre-trained ``lm``."""
+    role, exp, rescored = o.adapt_role, r.exp, ""
+    default = "rescored" if r.data.preset == "paper" else "first_pass"
+    if (o.client_text or default) == "rescored":
+        rescored = _rescore(r, o, first, lm, ("dev", role) if tune else (role,))
+    hyps = {part: f"{rescored}/decode_{part}" if rescored else None for part in ("dev", role)}
+    train = _make_clients(r, 11, "text of clients", f"{exp}/clients.jsonl.gz",
+                          in_nbest=f"{exp}/confidence/nbest_{role}", in_hyps=hyps[role],
+                          set=dealt(r, o))
     dev = f"{exp}/dev/clients.jsonl.gz"
     if tune:
-        dev = _make_clients(r, "recognized text of dev", f"{exp}/dev/recognized.jsonl.gz",
-                            in_nbest=f"{exp}/lists/nbest_dev", set={"client": "speaker"})
-    return _with_references(r, o, train, dev, {
+        dev = _make_clients(r, 11, "recognized text of dev", f"{exp}/dev/recognized.jsonl.gz",
+                            in_nbest=f"{exp}/lists/nbest_dev", in_hyps=hyps["dev"],
+                            set={"client": "speaker"})
+    clients = _with_references(r, 11, o, train, dev, {
         part: {"in_nbest": f"{exp}/five/nbest_{part}"} for part in ("dev", "test")})
+    return replace(clients, rescored=hyps[role] or "")
+
+
+def _rescore(r: Recipe, o: ClientOptions, first: FirstPass, lm: str, roles: Sequence[str]) -> str:
+    """The lists of roles rescored as devices do it, by weights chosen on dev; returns the folder.
+
+    The n-gram LM and the pre-trained one are interpolated [liu2021, section 2.2].
+    """
+    folder, lists, manifests = f"{r.exp}/client_text", f"{r.exp}/lists/nbest_", first.data.manifests
+    scores = {
+        role: [score_words(r, 11, f"words of {role} by {name}, for clients", f"{lists}{role}", by,
+                           name, f"{folder}/lm_scores/{name}_{role}.safetensors")
+               for name, by in (("ngram", first.lm), ("pretrained", lm))]
+        for role in dict.fromkeys(("dev", *roles))}
+    weights = r.stage(11, "weights of the pre-trained LM for clients, chosen on dev",
+                      "tune_weights", config=grid_of(first), in_nbest=f"{lists}dev",
+                      in_scores=scores["dev"], in_manifests=manifests,
+                      out_weights=f"{folder}/rescoring.json")
+    for role in roles:
+        select_best(r, 11, f"{role} rescored, for clients", f"{lists}{role}", manifests,
+                    f"{folder}/decode_{role}", scores=scores[role], weights=weights)
+    return folder
 
 
 def first_hyps(first: FirstPass, exp: str) -> str:
@@ -116,9 +155,9 @@ def said_clients(r: Recipe, o: ClientOptions, manifests: str) -> Clients:
     """Stage 10 where nothing was recognized: clients have what was said."""
     cuts = {part: {"in_cuts": f"{manifests}/cuts_{part}.jsonl.gz"}
             for part in (o.adapt_role, "dev", "test")}
-    train = _make_clients(r, "text of clients", f"{r.exp}/clients.jsonl.gz", **cuts[o.adapt_role],
-                          set={**dealt(r, o), "text": "ref"})
-    return _with_references(r, o, train, f"{r.exp}/dev/clients.jsonl.gz", cuts)
+    train = _make_clients(r, 10, "text of clients", f"{r.exp}/clients.jsonl.gz",
+                          **cuts[o.adapt_role], set={**dealt(r, o), "text": "ref"})
+    return _with_references(r, 10, o, train, f"{r.exp}/dev/clients.jsonl.gz", cuts)
 
 
 def call_clients(r: Recipe, o: ClientOptions) -> Clients:
@@ -133,9 +172,9 @@ def call_clients(r: Recipe, o: ClientOptions) -> Clients:
         test=f"{out}/gold_test.jsonl.gz", group="call", people=f"{r.people}/train", unit="speaker")
 
 
-def _make_clients(r: Recipe, title: str, out: str, *, set: dict[str, Any],
-                  out_text: str | None = None, **source: str) -> str:
-    return r.stage(10, title, "make_clients", config="clients", **source, out_clients=out,
+def _make_clients(r: Recipe, number: int, title: str, out: str, *, set: dict[str, Any],
+                  out_text: str | None = None, **source: str | None) -> str:
+    return r.stage(number, title, "make_clients", config="clients", **source, out_clients=out,
                    out_text=out_text, set=set)
 
 
@@ -156,15 +195,16 @@ def dealt(r: Recipe, o: Any) -> dict[str, Any]:
 
 
 def _with_references(
-    r: Recipe, o: ClientOptions, train: str, dev: str, sources: Mapping[str, dict[str, str]]
+    r: Recipe, number: int, o: ClientOptions, train: str, dev: str,
+    sources: Mapping[str, dict[str, str]],
 ) -> Clients:
     """References of dev and test by speaker; what clients are."""
     settings = {"client": "speaker", "text": "ref"}
     dev_text = f"{r.exp}/dev/text.txt.gz"
-    dev_said = _make_clients(r, "references of dev", f"{r.exp}/dev/clients.jsonl.gz",
+    dev_said = _make_clients(r, number, "references of dev", f"{r.exp}/dev/clients.jsonl.gz",
                              out_text=dev_text, set=settings, **sources["dev"])
-    test = _make_clients(r, "references of test", f"{r.exp}/test/clients.jsonl.gz", set=settings,
-                         **sources["test"])
+    test = _make_clients(r, number, "references of test", f"{r.exp}/test/clients.jsonl.gz",
+                         set=settings, **sources["test"])
     people, unit = protected_people(r, o.adapt_role, o)
     return Clients(train, dev, dev_said, dev_text, test, "client", people, unit)
 

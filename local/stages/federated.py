@@ -23,6 +23,23 @@ USE_LABELS = {"all": "all utts", "hard": "hard thres. utts", "utterance": "utt w
               "token": "token weighted"}
 
 
+def confidence_uses(r: Recipe, o: Any, *, some: bool) -> tuple[tuple[str, ...], ...]:
+    """The uses of confidences without a claim, from random weights, and with a claim.
+
+    Args:
+        o: options of recipe fedlm.
+        some: there are confidences; what was said has none.
+    """
+    every = tuple(USE_LABELS) if some else ("all",)
+    few = ("all", "token") if some else ("all",)
+    uses = tuple(dict.fromkeys(("all", *(o.confidence_use or every))))
+    private_uses = (o.private_confidence_use or few) if o.noises else ()
+    if beyond := [use for use in (*uses, *private_uses) if use not in every]:
+        r.refuse("--confidence-use and --private-confidence-use",
+                 "all: of what was said, all words are sure", beyond[0], "remove it, or decode")
+    return uses, few, private_uses
+
+
 @dataclass(frozen=True)
 class Claim:
     """A training with a claim.
@@ -290,6 +307,12 @@ def rescore_and_score(a: Adaptation, number: int, first: FirstPass) -> None:
     score(r, number + 1, f"score the first pass, {a.o.adapt_role}", first=first,
           weights=first.weights, hyps=f"{no_nnlm.folder}/decode_adapt", role=a.o.adapt_role,
           out=no_nnlm.path(f"{'protected_' if a.o.noises else ''}score_adapt", "score_adapt"))
+    if a.clients.rescored:
+        pretrained = a.systems["pretrained"]
+        score(r, number + 1, f"score the text of clients, {a.o.adapt_role}", first=first,
+              hyps=a.clients.rescored, role=a.o.adapt_role,
+              out=pretrained.path(f"{'protected_' if a.o.noises else ''}score_adapt",
+                                  "score_adapt"))
     for name, system in rescored.items():
         score(r, number + 1, f"score {name}", first=first, hyps=f"{system.folder}/decode_test",
               out=system.path("score_test"))

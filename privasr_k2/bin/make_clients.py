@@ -7,9 +7,10 @@ client=devices: each speaker goes to a random device, with all utterances.
         --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz \
         --config conf/fedlm.yaml#clients
 
-N-best lists need confidences (apply_confidence). Each utterance gives its best hypothesis, or its
-reference with text=ref. --in-cuts gives references where nothing was recognized (text=ref).
---out-text has the same utterances, a sentence a line, for train_lm --in-text.
+N-best lists need confidences (apply_confidence). Each utterance gives its first hypothesis, or that
+which select_nbest chose (--in-hyps), or its reference with text=ref. --in-cuts gives references
+where nothing was recognized (text=ref). --out-text has the same utterances, a sentence a line, for
+train_lm --in-text.
 """
 
 from __future__ import annotations
@@ -20,8 +21,15 @@ from pathlib import Path
 from privasr_k2.bin import cli
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import ConfigError
-from privasr_k2.federated.clients import DeviceConfig, clients_of, table, write_clients
+from privasr_k2.federated.clients import (
+    DeviceConfig,
+    clients_of,
+    selected,
+    table,
+    write_clients,
+)
 from privasr_k2.fileio import write_text
+from privasr_k2.scoring.hypotheses import read_decoded
 from privasr_k2.scoring.nbest_lists import NbestList, read_nbest
 
 log = logging.getLogger(__name__)
@@ -35,6 +43,7 @@ def main() -> None:
     cli.add_flags(source, in_cuts="[FILE] cuts_<role>.jsonl.gz, for text=ref")
     cli.add_flags(
         parser,
+        in_hyps="[DIR] decode_<role> of select_nbest, in place of first hypotheses",
         out_clients="FILE clients.jsonl.gz",
         out_text="[FILE] the same text, a sentence a line",
     )
@@ -47,6 +56,11 @@ def main() -> None:
         lists = _of_cuts(args.in_cuts)
     else:
         lists = [nbest for folder in args.in_nbest for nbest in read_nbest(folder).lists]
+    if args.in_hyps is not None:
+        if args.in_nbest is None or config.text == "ref":
+            expected, found = "--in-nbest and text=hyp with --in-hyps", "references"
+            raise ConfigError("the command line", expected, found, "remove one of them")
+        lists = selected(lists, read_decoded(args.in_hyps))
     clients = clients_of(lists, config)
     if args.out_text is not None:
         lines = (" ".join(u.words) for client in clients for u in client.utterances)

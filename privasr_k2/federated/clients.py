@@ -10,7 +10,7 @@ were dealt by Zipf's law [liu2021, section 3.2]. The file says which, and who sp
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +21,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import parse_record, read_lines, write_jsonl
 from privasr_k2.privacy.people import People
 from privasr_k2.randomness import stream
+from privasr_k2.scoring.hypotheses import Decoded
 from privasr_k2.scoring.nbest_lists import NbestList
 
 _REPAIR = "make the file again with make_clients, or correct the line"
@@ -96,6 +97,30 @@ def clients_of(lists: Sequence[NbestList], config: DeviceConfig) -> list[ClientT
     clients = names if config.client == "speaker" else zipf_labels(names, config)
     transcripts = (_transcript(utterance, config.text) for utterance in ordered)
     return group(zip(clients, transcripts), _UNITS[config.client])
+
+
+def selected(lists: Iterable[NbestList], decoded: Decoded) -> list[NbestList]:
+    """The lists with the hypothesis alone that rescoring chose.
+
+    Raises:
+        DataError: an utterance that was not rescored, or rescored in other lists; or hypotheses of
+            several weights.
+    """
+    way_out = "select from the same lists with select_nbest"
+    if len(decoded.grid) > 1:
+        found = f"those of {len(decoded.grid)} weights"
+        raise DataError(decoded.place, "one hypothesis an utterance", found, way_out)
+    chosen = {said.id: " ".join(said.hyp(decoded.grid[0])) for said in decoded.utterances}
+    found_lists = []
+    for nbest in lists:
+        if nbest.id not in chosen:
+            raise DataError(decoded.place, f"utterance {nbest.id}", "none", way_out)
+        hyps = tuple(hyp for hyp in nbest.hyps if hyp.words == chosen[nbest.id])
+        if not hyps and chosen[nbest.id]:
+            place = f"{decoded.place}, utterance {nbest.id}"
+            raise DataError(place, "a hypothesis of its list", chosen[nbest.id][:60], way_out)
+        found_lists.append(replace(nbest, hyps=hyps))
+    return found_lists
 
 
 def group(utterances: Iterable[tuple[str, Utterance]], unit: str) -> list[ClientText]:

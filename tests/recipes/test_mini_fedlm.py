@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.fileio import read_lines
+from privasr_k2.federated.clients import read_clients
+from privasr_k2.fileio import read_jsonl, read_lines
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.systems import read_systems
 from tests.support.recipe_tools import error_counts, recipe
@@ -35,6 +36,7 @@ SYSTEMS = {
 def test_from_speech_to_results(copied: Path) -> None:
     command = f"{TINY} --confidence-use token --private-confidence-use all"
     command += " --noises 0.5 --private-client-fraction 0.5 --client zipf"
+    command += " --client-text rescored"
     # The first pass is shared with recipe ctc.
     text = recipe(command, "--work-dir", copied)
     assert "acoustic model, tdnn ... up to date" in text
@@ -53,6 +55,17 @@ def test_from_speech_to_results(copied: Path) -> None:
         counts = error_counts(copied / system.artifacts["score_test"])
         assert counts["hits"] + counts["substitutions"] + counts["deletions"] > 50
         assert system.label in table
+
+    # Clients have what the pre-trained LM chose of their lists, and its errors are shown.
+    chosen_words = {
+        record["id"]: record["hyps"][0]["words"].split()
+        for record in read_jsonl(copied / EXP / "client_text/decode_adapt/1.jsonl")
+    }
+    clients = read_clients(copied / EXP / "clients.jsonl.gz")
+    said = {one.id: list(one.words) for client in clients for one in client.utterances}
+    assert said == {name: words for name, words in chosen_words.items() if words}
+    for name in ("no_nnlm", "pretrained"):
+        assert error_counts(copied / declared[name].artifacts["protected_score_adapt"], "adapt")
 
     # One LM weight and penalty for all rows: none gains by another.
     chosen = [

@@ -225,6 +225,45 @@ def test_clients_of_lists(tmp_path: Path) -> None:
     assert (tmp_path / "text.txt").read_text() == "a b\n" * 4
 
 
+def test_clients_have_what_rescoring_chose(tmp_path: Path) -> None:
+    """The confidences are those of the hypothesis that was chosen."""
+    texts = ("a b", 0.5), ("a c d", 0.25), ("", 0.0)
+    hyps = [
+        {"rank": n, "words": words, "am_score": 0.0, "lm_scores": {}}
+        | {"confidences": [sure] * len(words.split())}
+        for n, (words, sure) in enumerate(texts, 1)
+    ]
+    shared = {"part": "dev", "ref": "a c", "no_path": False, "speaker": "s"}
+    lists = [{"id": f"u{n}", **shared, "hyps": hyps} for n in range(3)]
+    write_jsonl(tmp_path / "nbest" / "1.jsonl", lists)
+
+    def records(*chosen: str, grid: tuple[float, ...] = (1.0,)) -> Path:
+        point = {"insertion_penalty": 0.0, "am_score": 0.0, "lm_score": 0.0}
+        records = [
+            {"id": f"u{n}", **shared}
+            | {"hyps": [{"lm_weight": weight, "words": words, **point} for weight in grid]}
+            for n, words in enumerate(chosen)
+        ]
+        write_jsonl(tmp_path / "decode_adapt" / "1.jsonl", records)
+        return tmp_path / "decode_adapt"
+
+    given = ["--out-clients", tmp_path / "c.jsonl.gz", "--config", section("clients"), "--in-nbest"]
+    given += [tmp_path / "nbest", "--in-hyps"]
+    call("make_clients", *given, records("a c d", "", "a b"))
+    [client] = read_clients(tmp_path / "c.jsonl.gz")
+    assert [(said.id, said.words, said.confidences) for said in client.utterances] == [
+        ("u0", ("a", "c", "d"), (0.25,) * 3),
+        ("u2", ("a", "b"), (0.5,) * 2),
+    ]
+    for wrong, grid, message in (
+        (("a b", "a b", "b"), (1.0,), "utterance u2: expected a hypothesis of its list"),
+        (("a b", "a b"), (1.0,), "utterance u2"),
+        (("a b", "a b", "a b"), (1.0, 2.0), "those of 2 weights"),
+    ):
+        with refused(message):
+            call("make_clients", *given, records(*wrong, grid=grid))
+
+
 def test_clients_of_what_was_said(tmp_path: Path) -> None:
     pytest.importorskip("lhotse")
     from privasr_k2.corpora.utterances import Utterance, make_cuts
