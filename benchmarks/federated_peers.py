@@ -34,7 +34,7 @@ from benchmarks.federated_round import (
 )
 from benchmarks.rows import Row, append_rows, flags
 from privasr_k2.federated.client import LocalTrainer
-from privasr_k2.federated.weighting import ClientData
+from privasr_k2.federated.client_store import ClientData
 from privasr_k2.training.distributed import Process
 
 ALONE = Process(0, 1, torch.device("cpu"))

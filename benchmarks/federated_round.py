@@ -26,8 +26,8 @@ from benchmarks.measuring import forget_peak, mebibytes
 from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.federated.client import ClientConfig, Failure, LocalTrainer, local_batches
+from privasr_k2.federated.client_store import ClientData
 from privasr_k2.federated.cohorts import chunks
-from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.kinds import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Text, Vocabulary

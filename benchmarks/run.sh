@@ -17,7 +17,7 @@ stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 names='scoring features stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp first_pass class_graph am_train
-  teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_peers'
+  teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_scale federated_peers'
 only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini peers=$root/.venv-peers/bin/python limit=''
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -90,6 +90,7 @@ settings_of() {
       inputs=("${PRIVASR_ENCODERS:-no folder PRIVASR_ENCODERS}/base")
       arguments=(--encoder-model "${inputs[0]}")
       maker='privasr encoder get base --out FOLDER/base makes it, for PRIVASR_ENCODERS=FOLDER' ;;
+    federated_scale) sizes='--clients 2000 --cohorts 5 --file-clients 200' ;;
     federated_round) sizes='--words 500 --dim 64 --layers 1 --clients 5 --repeats 1' ;;
     federated_peers)
       sizes='--words 300 --dim 32 --layers 1 --clients 6'

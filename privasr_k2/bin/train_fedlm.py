@@ -50,7 +50,7 @@ def main() -> None:
 
     import torch
 
-    from privasr_k2.federated.clients import people_of, read_clients
+    from privasr_k2.federated.clients import ClientFile, people_of
     from privasr_k2.federated.fedlm_tuning import read_rates
     from privasr_k2.federated.settings import FedLmConfig, spending
     from privasr_k2.federated.train import load_initial, neutral, paper_epsilon, train_fedlm
@@ -68,18 +68,19 @@ def main() -> None:
         wanted = "--out-privacy and --ledger" if config.claims else "no --out-privacy without noise"
         place = "the command line"
         raise ConfigError(place, wanted, f"privacy.noise={config.privacy.noise:g}", "see --help")
-    clients = read_clients(args.in_private_clients)
+    clients = ClientFile(args.in_private_clients)
     text = read_lines(args.in_public_dev_text) if args.in_public_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
     if config.select_round == "best" and not dev:
         way_out = "give it, or --set select_round=last"
         raise ConfigError("--in-public-dev-text", "text to choose a round by", "none", way_out)
-    config.sampling_for(len(clients))
     # All that can be wrong with the inputs is found before anything is spent.
-    prepare(clients, load_initial(args.in_public_init, config)[1], config.confidences)
+    vocabulary = load_initial(args.in_public_init, config)[1]
+    count = len(prepare(clients, vocabulary, config.confidences))
+    config.sampling_for(count)
     spent = people = None
     if config.claims:
-        spent = spending(config, len(clients), clients[0].unit)
+        spent = spending(config, count, next(iter(clients)).unit)
         people = people_of(clients, args.in_private_clients)
     with join(args.device) as process, ExitStack() as stack:
         begun = None

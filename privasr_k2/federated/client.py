@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from privasr_k2.constraints import Checked, Count, NotNegative, Positive
 from privasr_k2.federated import lstm_gradients
-from privasr_k2.federated.weighting import ClientData
+from privasr_k2.federated.client_store import ClientData
 from privasr_k2.lm.neural.lstm import RecurrentLm
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.softmax import FullSoftmax

@@ -9,8 +9,11 @@ were dealt by Zipf's law [liu2021, section 3.2]. The file says which, and who sp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -177,32 +180,84 @@ def read_clients(path: Path) -> list[ClientText]:
             second unit, a client without words; persons who are not clients of their own, though
             the unit says so; or no client.
     """
-    by_client: dict[str, list[Utterance]] = {}
-    places: dict[str, str] = {}
+    return [*_checked(path, sorted(_lines(path), key=lambda line: line.client))]
+
+
+@dataclass(frozen=True)
+class ClientFile:
+    """The clients of a file whose lines are sorted by client, read anew by every loop.
+
+    A client at a time is in memory, and eight bytes for each utterance.
+    """
+
+    path: Path
+
+    def __iter__(self) -> Iterator[ClientText]:
+        """The clients.
+
+        Raises:
+            DataError: as :func:`read_clients`, a second utterance of one id after the last client;
+                or lines in another order.
+        """
+        return _checked(self.path, _in_order(_lines(self.path)))
+
+
+@dataclass(frozen=True)
+class _Line:
+    place: str
+    client: str
+    unit: str
+    said: Utterance
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    """The lines of a file, each checked by itself, and their unit."""
     unit = ""
     for number, line in read_lines(path):
         if not line.strip():
             continue
         place = f"{path}:{number}"
         record = parse_record(line, place, way_out=_REPAIR)
-        client, utterance = _parsed(place, record)
+        client, said = _parsed(place, record)
         unit = _checked_unit(place, record["unit"], unit)
-        if utterance.id in places:
-            found = f"{utterance.id} again, as in {places[utterance.id]}"
-            raise DataError(place, "every utterance once", found, _REPAIR)
-        places[utterance.id] = place
-        by_client.setdefault(client, []).append(utterance)
-    if not by_client:
+        yield _Line(place, client, unit, said)
+
+
+def _in_order(lines: Iterable[_Line]) -> Iterator[_Line]:
+    before = ""
+    for line in lines:
+        if line.client < before:
+            found, way_out = f"{line.client!r} after {before!r}", "sort the lines by client"
+            raise DataError(line.place, "clients in the order of their names", found, way_out)
+        before = line.client
+        yield line
+
+
+def _checked(path: Path, lines: Iterable[_Line]) -> Iterator[ClientText]:
+    """The clients of sorted lines. Ids are compared as digests of eight bytes, at the end."""
+    ids, client_of, unit = array("Q"), {}, ""
+    for name, of_client in groupby(lines, key=lambda line: line.client):
+        own = [*of_client]
+        said, unit = tuple(line.said for line in own), own[0].unit
+        if not any(one.words for one in said):
+            place, found = own[0].place, f"{len(own)} transcripts without words"
+            raise DataError(f"{place}: client {name!r}", "at least one word", found, "leave it out")
+        ids.extend(_digest(one.id) for one in said)
+        if unit in _PERSONS:
+            _check_person(path, name, {one.speaker for one in said}, client_of, unit)
+        yield ClientText(name, tuple(one for one in said if one.words), unit)
+    if not unit:
         raise DataError(path, "an utterance a line", "none", _REPAIR)
-    for client, utterances in by_client.items():
-        if not any(utterance.words for utterance in utterances):
-            place, found = places[utterances[0].id], f"{len(utterances)} transcripts without words"
-            raise DataError(
-                f"{place}: client {client!r}", "at least one word", found, "leave it out"
-            )
-    if unit in _PERSONS:
-        _check_persons(path, by_client, unit)
-    return group(((name, said) for name in by_client for said in by_client[name]), unit)
+    values, counts = np.unique(np.frombuffer(ids, dtype=np.uint64), return_counts=True)
+    if len(values) < len(ids):
+        again = set(values[counts > 1].tolist())
+        line = [one for one in _lines(path) if _digest(one.said.id) in again][-1]
+        found = f"{line.said.id} again"
+        raise DataError(line.place, "every utterance once", found, _REPAIR)
+
+
+def _digest(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
 def _checked_unit(place: str, unit: str, before: str) -> str:
@@ -214,25 +269,24 @@ def _checked_unit(place: str, unit: str, before: str) -> str:
     return unit
 
 
-def _check_persons(path: Path, by_client: Mapping[str, Sequence[Utterance]], unit: str) -> None:
+def _check_person(
+    path: Path, client: str, speakers: set[str], client_of: dict[str, str], unit: str
+) -> None:
     """Else a guarantee for a client would be taken for one for a person."""
-    client_of: dict[str, str] = {}
-    for client, utterances in by_client.items():
-        speakers = sorted({utterance.speaker for utterance in utterances})
-        others = [client_of.setdefault(speaker, client) for speaker in speakers]
-        if len(speakers) > 1 or others != [client]:
-            found = f"client {client!r} of {' '.join(speakers[:3])}"
-            found += "" if others[0] == client else f", who is client {others[0]!r}, too"
-            expected = f"a client for each {unit}, as the unit is {unit}"
-            raise DataError(path, expected, found, "make the file again with make_clients")
+    others = [client_of.setdefault(speaker, client) for speaker in sorted(speakers)]
+    if len(speakers) > 1 or others != [client]:
+        found = f"client {client!r} of {' '.join(sorted(speakers)[:3])}"
+        found += "" if others[0] == client else f", who is client {others[0]!r}, too"
+        expected = f"a client for each {unit}, as the unit is {unit}"
+        raise DataError(path, expected, found, "make the file again with make_clients")
 
 
-def table(clients: Sequence[ClientText]) -> dict[str, Any]:
+def table(clients: Iterable[ClientText]) -> dict[str, Any]:
     """The figures of Table 1 [liu2021]: clients, utterances, words, and their spread."""
-    words = np.array([client.num_words for client in clients])
-    utterances = np.array([len(client.utterances) for client in clients])
+    sizes = np.array([(len(client.utterances), client.num_words) for client in clients])
+    utterances, words = sizes.T
     return {
-        "clients": len(clients),
+        "clients": len(sizes),
         "utterances": int(utterances.sum()),
         "words": int(words.sum()),
         "median_utterances": float(np.median(utterances)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privasr_k2.federated.weighting import ClientData
+from privasr_k2.federated.client_store import ClientData
 from privasr_k2.privacy.sampling import (
     AllUnits,
     FixedCohort,

@@ -22,11 +22,11 @@ from torch import Tensor
 
 from privasr_k2.federated import server
 from privasr_k2.federated.client import Failure, LocalTrainer
+from privasr_k2.federated.client_store import ClientData
 from privasr_k2.federated.cohorts import chunks
 from privasr_k2.federated.processes import from_leader, indices_from_leader, summed
 from privasr_k2.federated.round_files import RoundFiles, Stand
 from privasr_k2.federated.settings import FedLmConfig
-from privasr_k2.federated.weighting import ClientData
 from privasr_k2.privacy.correlated import RoundNoise
 from privasr_k2.privacy.streams import Secrets
 from privasr_k2.recipe.progress import report_progress

@@ -19,12 +19,12 @@ from annotated_types import Ge
 from privasr_k2.constraints import Count
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
+from privasr_k2.federated.client_store import ClientData
 from privasr_k2.federated.clients import ClientText, Utterance
 from privasr_k2.federated.cohorts import expected_size
 from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.processes import indices_from_leader
 from privasr_k2.federated.settings import FedLmConfig, spending
-from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Text
 from privasr_k2.privacy.accounting import Relation

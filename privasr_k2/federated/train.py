@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ import torch
 from privasr_k2 import config as configuration
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
+from privasr_k2.federated.client_store import ClientData
 from privasr_k2.federated.clients import ClientText, table
 from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.processes import from_leader
 from privasr_k2.federated.round_files import RoundFiles
 from privasr_k2.federated.settings import FedLmConfig, InitConfig
-from privasr_k2.federated.weighting import ClientData, prepare
+from privasr_k2.federated.weighting import prepare
 from privasr_k2.fileio import read_json, write_json
 from privasr_k2.lm.neural.files import SPEC, continue_lm, save_lm
 from privasr_k2.lm.neural.kinds import Spec, kind_of, new_lm
@@ -83,7 +84,7 @@ def load_initial(folder: Path, config: InitConfig) -> tuple[NeuralLm, Vocabulary
 
 
 def train_fedlm(
-    clients: Sequence[ClientText],
+    clients: Iterable[ClientText],
     dev: Sentences,
     init: Path,
     folder: Path,
@@ -99,6 +100,7 @@ def train_fedlm(
     What is released has no times: of its files all are that of the ledger's entry.
 
     Args:
+        clients: read twice; sorted by name. None of them stays in memory.
         dev: public sentences that select the round; may be empty with ``select_round=last``. The
             choice costs no privacy, as every round is released.
         init: folder of the model to begin with.
@@ -132,7 +134,8 @@ def train_fedlm(
             if kept is not None:
                 trainer.load(kept[2])
             save_lm(folder, spec, model.state_dict(), vocabulary)
-            about = _about(config, clients, trainer, name)
+            figures = {"clients": len(data)} if config.claims else table(clients)
+            about = _about(config, figures, trainer, name)
             about["kept_round"] = config.rounds if kept is None else kept[0]
             write_json(folder / ABOUT, about)
     if release is not None:
@@ -183,16 +186,15 @@ def _follow(
 
 
 def _about(
-    config: FedLmConfig, clients: Sequence[ClientText], trainer: LocalTrainer, release: str
+    config: FedLmConfig, figures: Mapping[str, Any], trainer: LocalTrainer, release: str
 ) -> dict[str, Any]:
     """The description of the model; under a claim only the number of clients is from the data."""
-    figures = {"clients": len(clients)} if config.claims else table(clients)
     return {
         "release": release or None,
         "claim": config.claims,
         **figures,
         "rounds": config.rounds,
-        "sampling": config.sampling_for(len(clients)).describe(),
+        "sampling": config.sampling_for(figures["clients"]).describe(),
         "trained": config.trained,
         "trained_parameters": len(trainer.vector),
         "update_bytes": len(trainer.vector) * trainer.vector.element_size(),

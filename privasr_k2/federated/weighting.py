@@ -15,7 +15,7 @@ do not count in n_b, which the paper leaves open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -23,8 +23,9 @@ import numpy as np
 
 from privasr_k2.constraints import Checked, Share, one_of
 from privasr_k2.errors import DataError
+from privasr_k2.federated.client_store import ClientData, StoredClients
 from privasr_k2.federated.clients import ClientText, Utterance
-from privasr_k2.lm.neural.vocabulary import Text, Vocabulary
+from privasr_k2.lm.neural.vocabulary import Vocabulary
 
 CONFIDENCE_USES = ("all", "hard", "utterance", "token")
 
@@ -35,23 +36,6 @@ class Weighting(Checked):
 
     use: Annotated[str, one_of(*CONFIDENCE_USES)]
     threshold: Share
-
-
-@dataclass(frozen=True, eq=False)
-class ClientData:
-    """A client's text as a model reads it.
-
-    Attributes:
-        name: of the client.
-        text: its sentences as numbers.
-        weights: (M + S,) float32, c of all words and sentence ends, sentence by sentence.
-        num_words: words of the sentences that are trained on: w of [liu2021, eq. 5].
-    """
-
-    name: str
-    text: Text
-    weights: np.ndarray
-    num_words: int
 
 
 def symbol_weights(utterance: Utterance, use: str) -> np.ndarray:
@@ -69,14 +53,17 @@ def symbol_weights(utterance: Utterance, use: str) -> np.ndarray:
 
 
 def prepare(
-    clients: Sequence[ClientText], vocabulary: Vocabulary, weighting: Weighting
-) -> list[ClientData]:
+    clients: Iterable[ClientText], vocabulary: Vocabulary, weighting: Weighting
+) -> StoredClients:
     """The clients as numbers; one without a sentence above the threshold is empty.
 
     Raises:
         DataError: an utterance without the confidences in use.
     """
-    return [_prepared(client, vocabulary, weighting) for client in clients]
+    stored = StoredClients()
+    for client in clients:
+        stored.add(_prepared(client, vocabulary, weighting))
+    return stored
 
 
 def _prepared(client: ClientText, vocabulary: Vocabulary, weighting: Weighting) -> ClientData:

@@ -13,11 +13,12 @@ import torch
 from privasr_k2.config import load
 from privasr_k2.federated import server
 from privasr_k2.federated.client import ClientConfig, LocalTrainer, local_batches
+from privasr_k2.federated.client_store import ClientData
 from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.lstm_gradients import backward, forward, input_gradient, pack
 from privasr_k2.federated.server import ServerConfig
 from privasr_k2.federated.server_training import FinetuneConfig, epochs, pooled
-from privasr_k2.federated.weighting import CONFIDENCE_USES, ClientData, Weighting, prepare
+from privasr_k2.federated.weighting import CONFIDENCE_USES, Weighting, prepare
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream

@@ -12,6 +12,7 @@ import pytest
 
 from privasr_k2.errors import DataError
 from privasr_k2.federated.clients import (
+    ClientFile,
     ClientText,
     DeviceConfig,
     Utterance,
@@ -95,6 +96,24 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError):
         read_clients(path)
+
+
+def test_a_sorted_file_is_read_a_client_at_a_time(tmp_path: Path) -> None:
+    """What read_clients says of it, and its refusals; a loop begins anew."""
+    path, clients = tmp_path / "clients.jsonl.gz", made_clients(7)
+    write_clients(path, clients)
+    file = ClientFile(path)
+    assert [*file] == read_clients(path) == [*file] == clients
+    assert next(iter(file)) == clients[0] and table(file) == table(clients)
+    write_clients(path, reversed(clients))
+    with pytest.raises(DataError, match="the order of their names"):
+        list(file)
+    lines = [{**GOOD, "client": name, "speaker": name, "id": name} for name in "abc"]
+    write_jsonl(path, [*lines, {**lines[2], "id": "a"}])
+    for read in (lambda: [*file], lambda: read_clients(path)):
+        with pytest.raises(DataError, match=r"every utterance once, found a again") as caught:
+            read()
+        assert caught.value.place == f"{path}:4"
 
 
 def test_devices_follow_zipf() -> None:

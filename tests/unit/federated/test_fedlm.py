@@ -12,11 +12,12 @@ import torch
 from privasr_k2.errors import ConfigError
 from privasr_k2.federated import fedlm, train
 from privasr_k2.federated.client import Failure
+from privasr_k2.federated.client_store import ClientData
 from privasr_k2.federated.fedlm import Federation, Round, rounds
 from privasr_k2.federated.round_files import RoundFiles
 from privasr_k2.federated.settings import FedLmConfig, spending
 from privasr_k2.federated.train import train_fedlm
-from privasr_k2.federated.weighting import ClientData, prepare
+from privasr_k2.federated.weighting import prepare
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy import release
 from privasr_k2.privacy.noise import standard_normal_vector
