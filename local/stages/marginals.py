@@ -1,12 +1,27 @@
 """Stages 10 to 16 of recipe fmp: clients, releases of their marginals, adapted rescoring."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from local.stages.data import Data
 from local.stages.first_pass import FirstPass, score
-from local.stages.second_pass import grid_of, nbest_lists, score_words, select_best
+from local.stages.second_pass import grid_of, nbest_lists, score_words, select_best, train_lm
 from privasr_k2.recipe.declare import Declared, Recipe
+
+#: What a client is, a key of :data:`privasr_k2.federated.fmp_spoken.CLIENT_UNITS`.
+Client = Literal["speaker", "recording", "document", "part", "prefix", "meeting_speaker"]
+
+
+def prepare_models(r: Recipe, o: Any, data: Data) -> tuple[str, str]:
+    """Stage 9: the neural LM and u, of one text."""
+    text = {} if o.own_text else {"text": "lm_text", "train_repeat": 1}
+    own: dict[str, Any] = {"in_manifests": data.manifests, "raw_text": o.nnlm_text}
+    lm = train_lm(r, 9, "neural LM, transformer", "transformer", f"{r.exp}/lm/transformer",
+                  in_lang=data.lang, **own, set={"epochs": o.lm_epochs, **text})
+    of_background = {"in_text": o.background} if o.background else {**own, "set": text}
+    return lm, r.stage(9, "unigrams u of background text", "prepare_fmp", config="fmp_background",
+                       **of_background, in_lm=lm,
+                       out_background=f"{r.exp}/background.safetensors")
 
 
 @dataclass
@@ -16,12 +31,14 @@ class Run:
     Attributes:
         lam: file with the chosen lambda; None: as ``settings`` say.
         release: global marginals that were released; None: their exact average.
+        client: what a client is, where it is not that of ``--client``.
     """
 
     system: Declared
     settings: dict[str, Any]
     lam: str | None
     release: str | None = None
+    client: str = ""
 
 
 @dataclass
@@ -64,6 +81,7 @@ class Marginals:
                         in_text=f"{self.data.manifests}/cuts_{role}.jsonl.gz",
                         out_nbest=f"{exp}/nbest_{role}/1.jsonl",
                         out_timeline=f"{exp}/timeline_{role}.jsonl", set=settings)
+            self._clients_beside()
             return
         for role in roles:
             nbest_lists(r, 10, f"N-best lists of {role}", self.first, role, f"{exp}/nbest_{role}",
@@ -75,6 +93,59 @@ class Marginals:
             for name, lm in (("ngram", self.first.lm), ("transformer", self.lm)):
                 score_words(r, 11, f"words of {role} by {name}", f"{exp}/nbest_{role}", lm, name,
                             self._scores(name, role))
+        self._clients_beside()
+
+    def _clients_beside(self) -> None:
+        """Stage 11: whose the same utterances of test are where a client is something else."""
+        for client in self.o.clients_beside:
+            self.r.stage(11, f"clients of test, {client}", "prepare_fmp", config="fmp_timeline",
+                         in_manifests=self.data.manifests, in_nbest=f"{self.r.exp}/nbest_test",
+                         out_timeline=self._timeline("test", client), set={"client": client})
+
+    def unadapted(self, name: str, label: str, study: str, client: str = "") -> Declared:
+        """Declare a system of lambda 0; the first one is the baseline of all rows."""
+        system = self.r.system(name, label=label, method="public", study=study)
+        self.runs.append(Run(system, {"rounds": self.most_rounds, "lam": 0}, None, client=client))
+        return system
+
+    def row(self, name: str, label: str, study: str, choice: str, settings: dict[str, Any], *,
+            release: str | None = None, client: str = "", **facts: Any) -> Declared:
+        """Declare a system of lambda ``choice``, compared with the baseline."""
+        baseline = self.runs[0].system
+        facts = {"compare_with": [baseline], "public": baseline, **facts}
+        declared = self.r.system(name, label=label, method="fmp", study=study, **facts)
+        if release:
+            declared.path("privacy", "privacy.json")
+        self.runs.append(
+            Run(declared, {"rounds": self.most_rounds, **settings}, choice, release, client))
+        return declared
+
+    def releases(self, lam: str) -> None:
+        """Declare the rows of table 4 with their releases.
+
+        The control has u for the global marginal, which any noise leaves: what a release gains is
+        measured beyond it.
+        """
+        o, baseline, narrow = self.o, self.runs[0].system, {"kernel_bandwidth": 0.1}
+        control = self.row("eps_background", "global = background", "release", lam,
+                           {"alpha": 0.0, **narrow})
+        exact = self.row("eps_none", "not released", "release", lam, narrow, public=control,
+                         compare_with=[baseline, control])
+        common = {"public": control, "not_private": exact, "compare_with": [baseline, control]}
+        for epsilon in o.epsilons:
+            for unit in o.privacy_unit:
+                name = f"eps_{unit}_{epsilon:g}"
+                file = self.release(name, "fmp_release", unit=unit, epsilon=epsilon)
+                self.row(name, f"released, epsilon {epsilon:g}, each {unit}", "release", lam,
+                         narrow, release=file, headline=unit == o.privacy_unit[-1],
+                         protects=f"each {unit} of {self.r.people}/test, in the global marginal",
+                         epsilon=epsilon, unit=unit, **common)
+            if o.as_published:
+                name = f"eps_published_{epsilon:g}"
+                file = self.release(name, "fmp_published", epsilon=epsilon)
+                self.row(name, f"eq. 8-9 as published, called epsilon {epsilon:g}", "release", lam,
+                         narrow, release=file, epsilon=epsilon, unit="utterance", published=True,
+                         **common)
 
     def tune(self) -> tuple[str, str]:
         """Stage 12: lambda chosen on the clients of dev; in speech a grid of all weights, too."""
@@ -120,8 +191,8 @@ class Marginals:
         for run in self.runs:
             name, folder = run.system.name, run.system.folder
             scores[name] = r.stage(
-                14, name, "rescore_fmp", device=True, config="fmp", **self._inputs("test"),
-                in_choice=run.lam, in_release=run.release,
+                14, name, "rescore_fmp", device=True, config="fmp",
+                **self._inputs("test", run.client), in_choice=run.lam, in_release=run.release,
                 out_scores=f"{folder}/lm_scores/test.safetensors",
                 out_run=run.system.path("run", "run_test.json"), set={**self.form, **run.settings})
         for run in self.runs if self.first is not None else ():
@@ -147,9 +218,12 @@ class Marginals:
     def _scores(self, name: str, role: str) -> str:
         return f"{self.r.exp}/lm_scores/{name}_{role}.safetensors"
 
-    def _inputs(self, role: str) -> dict[str, str | None]:
+    def _timeline(self, role: str, client: str = "") -> str:
+        return f"{self.r.exp}/timeline_{role}{client and '_'}{client}.jsonl"
+
+    def _inputs(self, role: str, client: str = "") -> dict[str, str | None]:
         """What rescore_fmp reads."""
         plain = None if self.first is None else self._scores("transformer", role)
         return {"in_nbest": f"{self.r.exp}/nbest_{role}",
-                "in_timeline": f"{self.r.exp}/timeline_{role}.jsonl", "in_lm": self.lm,
+                "in_timeline": self._timeline(role, client), "in_lm": self.lm,
                 "in_background": self.background, "in_plain": plain}

@@ -93,6 +93,7 @@ CLIENT_UNITS = {
     "document": "document",
     "part": "part",
     "prefix": "meeting",
+    "meeting_speaker": "speaker of a meeting",
 }
 
 

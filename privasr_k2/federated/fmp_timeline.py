@@ -20,7 +20,7 @@ from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
 
 #: Clients whose recordings run side by side (headsets of a meeting): their common clock orders
 #: utterances.
-_ONE_CLOCK = ("recording", "document", "prefix")
+_ONE_CLOCK = ("recording", "document", "prefix", "meeting_speaker")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,11 @@ class Occasion:
         Raises:
             DataError: the utterance has none.
         """
-        name = self.id.partition("-")[0] if kind == "prefix" else str(getattr(self, kind))
+        meeting = self.id.partition("-")[0]
+        if kind == "meeting_speaker":
+            name = f"{meeting}/{self.speaker}" if meeting and self.speaker else ""
+        else:
+            name = meeting if kind == "prefix" else str(getattr(self, kind))
         if not name:
             raise DataError(f"utterance {self.id}", f"its {kind}", "none", "set another client=")
         return name

@@ -39,12 +39,27 @@ SAID = {
         ("speaker", ["m-1", "m-2", "n-3"]),
         ("recording", ["n-3", "m-1", "m-2"]),
         ("part", ["n-3", "m-1", "m-2"]),
+        ("meeting_speaker", ["m-2", "m-1", "n-3"]),
     ],
 )
 def test_order(client: str, order: list[str]) -> None:
     lists = made_lists([["a"]] * 3, ids=list(SAID))
     found = timeline_of(lists.lists, SAID, TimelineConfig(client))
     assert [turn.id for turn in found] == order
+
+
+def test_each_speaker_of_a_meeting_is_a_client() -> None:
+    said = {**SAID, "n-4": occasion("n-4", 3.0, speaker="x"), "m-5": occasion("m-5", 0.5)}
+    lists = made_lists([["a"]] * 5, ids=list(said))
+    found = timeline_of(lists.lists, said, TimelineConfig("meeting_speaker"))
+    by_pair: dict[tuple[str, str], set[str]] = {}
+    for turn in found:
+        by_pair.setdefault((turn.id[0], said[turn.id].speaker), set()).add(turn.client)
+    assert len(by_pair) == 4 == len({turn.client for turn in found})
+    assert all(len(clients) == 1 for clients in by_pair.values())
+    with pytest.raises(DataError, match="its meeting_speaker"):
+        unknown = {"m-1": occasion("m-1", 0.0, speaker="")}
+        timeline_of(lists.lists[:1], unknown, TimelineConfig("meeting_speaker"))
 
 
 def test_what_cannot_be(tmp_path: Path) -> None:
