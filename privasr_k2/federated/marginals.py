@@ -27,9 +27,15 @@ from scipy.sparse import csr_array
 
 from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 
+#: Hypotheses of a smaller weight are not counted: their words would count in the smoothing mass.
+LEAST_WEIGHT = 1e-6
+
 
 def rank_kernel(ranks: ArrayLike, kernel_bandwidth: float) -> np.ndarray:
     """K(s) of hypotheses by rank [eq. 3]: 0 counts the best one alone, infinity all alike.
+
+    What is below :data:`LEAST_WEIGHT` is exactly 0, so that no word of it is a different word of
+    eq. 4's smoothing.
 
     >>> rank_kernel([1, 2, 3], 1.0).round(3), rank_kernel([1, 2], 0.0), rank_kernel([1, 2], np.inf)
     (array([1.   , 0.607, 0.135]), array([1., 0.]), array([1., 1.]))
@@ -39,7 +45,8 @@ def rank_kernel(ranks: ArrayLike, kernel_bandwidth: float) -> np.ndarray:
     behind = np.asarray(ranks, dtype=np.float64) - 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         distance = np.where(behind == 0, 0.0, behind / kernel_bandwidth)
-        return np.exp(-0.5 * distance**2)
+        weights = np.exp(-0.5 * distance**2)
+    return np.where(weights < LEAST_WEIGHT, 0.0, weights)
 
 
 def utterance_counts(spoken: Spoken, kernel_bandwidth: float, *, normalized: bool) -> csr_array:

@@ -48,6 +48,7 @@ def slow_utterance(
     nbest = next(nbest for nbest in lists.lists if nbest.id == name)
     ranks, divisor = [hyp.rank for hyp in nbest.hyps], 2 * kernel_bandwidth**2
     kernel = {rank: math.exp(-((rank - 1) ** 2) / divisor) for rank in ranks}
+    kernel = {rank: weight if weight >= 1e-6 else 0.0 for rank, weight in kernel.items()}
     total = sum(kernel.values()) if normalized else 1.0
     found: Counts = defaultdict(float)
     for hyp in nbest.hyps:
@@ -110,6 +111,7 @@ SETTINGS = [
     {},
     {"refresh": "utterance"},
     {"rounds": 5, "decay": 0.7, "prior_words": 0.0},
+    {"kernel_bandwidth": 0.1, "prior_words": 0.0},
     {"rounds": 1, "kernel_bandwidth": 0.6, "normalized_kernel": True, "decay": 0.5}
     | {"refresh": "utterance"},
 ]

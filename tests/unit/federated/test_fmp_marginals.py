@@ -39,6 +39,19 @@ def test_bandwidth_from_the_best_hypothesis_to_all(kernel_bandwidth: float, rest
     assert rank_kernel([1, 2, 20], kernel_bandwidth).tolist() == [1, rest, rest]
 
 
+def test_words_of_no_weight_are_not_in_the_smoothing_mass() -> None:
+    """At bandwidth 0.1 the second hypothesis weighs 2e-22, the twentieth nothing at all."""
+    timeline = [Turn("u000", "c", "s", "prefix")]
+    spoken = spoken_of(made_lists([["a a b", "c d", "e f g"]]), timeline, NUMBERS)
+    shares = {}
+    for kernel_bandwidth in (0.0, 0.1, 1.0):
+        counts = utterance_counts(spoken, kernel_bandwidth, normalized=False)
+        [shares[kernel_bandwidth]] = no_marginals(1, NUMBERS, 0.0).grown(counts, 1.0).shares
+    assert shares[0.1] == shares[0.0] == 2 / (3 + 2) < shares[1.0]
+    edge = np.sqrt(-2 * np.log(1e-6))  # sigma 1: a rank so far behind weighs 1e-6
+    assert (rank_kernel([1 + edge * 0.999, 1 + edge * 1.001], 1.0) > 0).tolist() == [True, False]
+
+
 def test_bandwidth_below_zero_and_nan_are_refused() -> None:
     for kernel_bandwidth in (-1.0, np.nan):
         with pytest.raises(ValueError, match="kernel_bandwidth"):
