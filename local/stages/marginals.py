@@ -128,7 +128,7 @@ class Marginals:
         """
         o, baseline, narrow = self.o, self.runs[0].system, {"kernel_bandwidth": 0.1}
         control = self.row("eps_background", "global = background", "release", lam,
-                           {"alpha": 0.0, **narrow})
+                           {"alpha": 0.0, **narrow}, alpha=0.0)
         exact = self.row("eps_none", "not released", "release", lam, narrow, public=control,
                          compare_with=[baseline, control])
         common = {"public": control, "not_private": exact, "compare_with": [baseline, control]}

@@ -65,7 +65,8 @@ def published_marginals(
     """(T, V) eq. 8 with the noise of eq. 9; values may be negative, as in the paper.
 
     Where the noisy total of a round is 0 or less, eq. 8 gives no distribution: that round has the
-    background, which costs nothing.
+    background. Total and decision are read from the noisy values alone, which is post-processing:
+    the mark is as public as the release and costs nothing.
 
     Args:
         sums: (T, V) of :func:`published_sums`.

@@ -9,6 +9,7 @@ A column is written ``NAME [VIEW [AGAINST]]``:
     METRIC interval                         its interval
     METRIC change [public|not_private]      in per cent, against the first declared, or that one
     METRIC p [public|not_private]           p-value by Holm of that comparison
+    METRIC remains public                   per cent of the gain of not_private over public
     METRIC published                        the paper's figure for the same facts
 
 A mapping ``{COLUMN: TITLE}`` gives a column another title. ``{unit}`` in the title or a note of a
@@ -32,7 +33,7 @@ OWN = {
     **{"label": "system", "part": "part", "item": "", "group": "group"},
     **{"method": "method", "protects": "protects"},
 }
-VIEWS = ("value", "interval", "change", "p", "published")
+VIEWS = ("value", "interval", "change", "p", "published", "remains")
 AGAINST = ("", "public", "not_private")
 FACTS = "facts."
 _BY_GROUP = {
@@ -235,7 +236,7 @@ class Layout(Checked):
         if name in OWN:
             return Column(name, view, "", title or OWN[name])
         if name not in METRICS or view not in VIEWS or against not in AGAINST:
-            self._wrong(text, "METRIC [interval|change|p|published [public|not_private]]")
+            self._wrong(text, "METRIC [interval|change|p|published|remains [public|not_private]]")
         if not title:
             title = title_of(name)
             beside = f" against {against.replace('_', ' ')}" if against else ""
@@ -246,6 +247,7 @@ class Layout(Checked):
                 "change": f"{plain} change{beside} %",
                 "p": f"p{beside}",
                 "published": f"published: {title}",
+                "remains": f"{plain}: gain that remains %",
             }[view]
         return Column(name, view, against, title)
 

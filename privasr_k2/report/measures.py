@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.spending import shown
@@ -146,7 +146,8 @@ _TITLES = {
         "votes_asked: votes asked; votes_answered: answered; labels: labels; published_k: K; "
         "audit_trials: trials; members: members; others: others; rounds: rounds; "
         "trained_parameters: trained parameters; steps: steps; "
-        "kept_round: kept round; clients: clients; users: users; minutes: minutes; "
+        "kept_round: kept round; background_rounds: rounds that have u; "
+        "clients: clients; users: users; minutes: minutes; "
         "spoken: spoken; unique_words: unique words; median_utterances: median utterances; "
         "largest_utterances: largest; median_words: median words; largest_words: largest, words; "
         "mentions: mentions; different: different; test_words: test's names, words; "
@@ -263,3 +264,16 @@ def interval_text(metric: str, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return NOTHING
     return f"{text_of(metric, low)} to {text_of(metric, high)}"
+
+
+def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
+    """The share of the way from the public down to the not private figure.
+
+    ``None``: there is no way, as private data make nothing better even without privacy.
+
+    >>> gap_closed(20.0, 15.0, 10.0), gap_closed(20.0, 15.0, 21.0), gap_closed(None, 1.0, 2.0)
+    (0.5, None, None)
+    """
+    if None in (public, private, not_private) or public <= not_private:
+        return None
+    return float((public - private) / (public - not_private))

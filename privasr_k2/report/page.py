@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader
 
 from privasr_k2.privacy.spending import WHOLE
 from privasr_k2.report.figures import EPSILON, Plot, Point, add_levels, plots_of, svg_of
 from privasr_k2.report.layout import Layout, with_units
-from privasr_k2.report.measures import NOTHING, interval_text, p_text, text_of
+from privasr_k2.report.measures import NOTHING, gap_closed, interval_text, p_text, text_of
 from privasr_k2.report.results import Row, with_holm
 from privasr_k2.report.tables import Cell, Index, Table, tables_of
 
@@ -148,19 +148,6 @@ def _of_person(index: Index, row: Row) -> str:
     if row.unit in WHOLE or row.person_units is None:
         return ""
     return f" (at most {row.person_units:,} {row.unit}s)"
-
-
-def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
-    """The share of the way from the public down to the not private figure.
-
-    ``None``: there is no way, as private data make nothing better even without privacy.
-
-    >>> gap_closed(20.0, 15.0, 10.0), gap_closed(20.0, 15.0, 21.0), gap_closed(None, 1.0, 2.0)
-    (0.5, None, None)
-    """
-    if None in (public, private, not_private) or public <= not_private:
-        return None
-    return float((public - private) / (public - not_private))
 
 
 def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from privasr_k2.recipe.systems import Fact
 from privasr_k2.report.layout import FACTS, OWN, Column, Layout, TableLayout, fits, with_units
-from privasr_k2.report.measures import METRICS, NOTHING, interval_text, p_text, text_of
+from privasr_k2.report.measures import METRICS, NOTHING, gap_closed, interval_text, p_text, text_of
 from privasr_k2.report.results import HOLDS, LEDGER, RECIPE, Comparison, Row, comparisons_of
 
 MAX_LINES = 150
@@ -193,10 +193,9 @@ def _cell(
 ) -> Cell:
     name = column.name
     if name.startswith(FACTS):
-        value = row.facts.get(name.removeprefix(FACTS))
-        if value is None:
-            return _EMPTY
-        return Cell(layout.fact_text(name.removeprefix(FACTS), value), _number(value))
+        fact = name.removeprefix(FACTS)
+        value = row.facts.get(fact)
+        return _EMPTY if value is None else Cell(layout.fact_text(fact, value), _number(value))
     if name in OWN:
         text = getattr(place if name in Place._fields else row, name)
         return Cell(text or NOTHING, text or None)
@@ -221,6 +220,10 @@ def _cell(
         return _EMPTY if test is None else Cell(p_text(test.p_holm), test.p_holm)
     other = against or ("" if test is None else test.against)
     theirs = index.find(other, name, found.part, found.item, kinds, found.group) if other else None
+    if column.view == "remains":
+        exact = index.find(row.not_private, name, found.part, found.item, kinds, found.group)
+        share = gap_closed(*(one and one.value for one in (theirs, found, exact)))
+        return _EMPTY if share is None else Cell(f"{round(100 * share)}", share)
     change = change_of(found, theirs)
     return _EMPTY if change is None else Cell(f"{change:+.2f}", change)
 

@@ -22,6 +22,8 @@ def run(path: str, context: Context) -> Reading:
         if "words" in release:  # as published: what its authors' own arithmetic comes to
             paper = float(release["words"]) * int(release["rounds"]) * float(release["epsilon"])
             measures.append(Measure("paper_epsilon", paper))
+        if replaced := release.get("background_rounds"):  # of noisy totals: public
+            measures.append(Measure("background_rounds", int(replaced)))
     if figures is not None:
         groups = {
             name: (float(sum(of["nats"])), int(sum(of["tokens"])))

@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.federated import fmp_published
 from privasr_k2.federated.fmp_published import (
     largest_move,
     moves_of_units,
@@ -266,6 +267,24 @@ def test_a_round_without_a_total_has_the_background(tmp_path: Path) -> None:
     same = (found == U).all(axis=1)
     assert 0 < replaced == same.sum() < rounds
     assert np.allclose(found.sum(axis=1), 1)
+
+
+def test_totals_that_fall_to_zero_are_written_read_and_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums far below 0 in the second round: whatever the noise is, its total is below 0."""
+    sums = published_sums(SPOKEN, CACHES, U)
+    sums[1] = -1000.0
+    monkeypatch.setattr(fmp_published, "published_sums", lambda *_: sums)
+    config = PublishedConfig(
+        "x", "utterance", 2, 1.0, 1.0, 2.0, epsilon=50.0, words=7.0, delta=1e-5
+    )
+    path = tmp_path / "marginals.safetensors"
+    with begun(tmp_path, spending_of(config, SPOKEN)) as started:
+        fmp_published.write_published(path, SPOKEN, config, U, started)
+    found, about = fmp_published.read_published(path, NUMBERS)
+    assert about["background_rounds"] == 1
+    assert np.allclose(found[1], U) and not np.allclose(found[0], U)
 
 
 def test_published_epsilon_of_an_average_utterance_of_ami() -> None:

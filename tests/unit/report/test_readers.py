@@ -266,6 +266,11 @@ def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
     told = {"mechanism": "as published", "words": 7.1, "rounds": 10, "epsilon": 1.0}
     write_json(tmp_path / "p.json", {"config": config, "release": told, "perplexity": None})
     assert value(of("run", tmp_path / "p.json"), "paper_epsilon") == 71.0
+    for replaced in (0, 3):
+        about = {**told, "background_rounds": replaced}
+        write_json(tmp_path / "p.json", {"config": config, "release": about, "perplexity": None})
+        names = {m.metric: m.value for m in of("run", tmp_path / "p.json").measures}
+        assert names.get("background_rounds", 0) == replaced
     low, high = ends(reading, "ppl")
     assert low is not None and high is not None and low < np.exp(18.0 / 16) < high
     log = [{"step": 1, "dev_ppl": 9.0}, {"step": 2, "loss": 1.0}]

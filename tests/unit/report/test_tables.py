@@ -204,6 +204,28 @@ def test_artifacts_of_the_whole_recipe_have_their_tables(tmp_path: Path) -> None
     assert cells(made["Table 2: rounds"], "T1")["published: WER %"] == "31.44"
 
 
+def test_the_gain_that_remains_is_counted_beyond_the_control(tmp_path: Path) -> None:
+    """20 errors unadapted, 14 with the background alone, 10 exact: noise has to show itself."""
+    study = {"study": "release"}
+    beyond = {"public": "control", "not_private": "exact", "compare_with": ("baseline", "control")}
+    systems = [
+        system(tmp_path, "baseline", "public", 20, facts={"study": "all"}),
+        system(tmp_path, "control", "fmp", 14, facts={**study, "alpha": 0.0}, public="baseline"),
+        system(tmp_path, "exact", "fmp", 10, facts=study, public="control"),
+        *(
+            system(tmp_path, f"eps_{n}", "fmp", errors, facts={**study, "epsilon": n}, **beyond)
+            for n, errors in ((1, 15), (2, 14), (8, 11))
+        ),
+    ]
+    made = {table.title: table for table in tables_of(layout("fmp"), rows_of(tmp_path, systems))}
+    [table] = [table for title, table in made.items() if title.startswith("Table 4")]
+    [remains] = [title for title, _ in table.columns if "remains" in title]
+    shown = {n: cells(table, f"eps {n}")[remains] for n in (1, 2, 8)}
+    assert shown == {1: "-25", 2: "0", 8: "75"}
+    published = cells(table, "control").get("published: WER %")
+    assert published != "31.02" == cells(table, "exact")["published: WER %"]
+
+
 def test_a_report_has_at_most_so_many_lines(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, pate(tmp_path))
     made = layout("pate", "command='./run.sh toy pate --words a:b'")
