@@ -29,8 +29,8 @@ class Options(FirstPassOptions):
     epsilons: tuple[Finite, ...] = option(
         (0.1, 0.5, 1.0, 2.0), "epsilons, one release each; '': none")
     privacy_unit: Annotated[tuple[Literal["utterance", "user"], ...], MinLen(1)] = option(
-        ("utterance", "user"), "what releases protect; the last one is audited")
-    as_published: bool = option(True, "release by eq. 8-9, too: bounds nothing, no limit allows it")
+        ("user",), "whose capped counts releases protect; the last one is audited")
+    as_published: bool = option(False, "by eq. 8-9, too: bounds nothing, no limit allows it")
     background: Path | None = path_option("text of the unigrams u (default: that of the LM)")
     nnlm_text: Path | None = path_option("text of the neural LM, a normalized sentence a line")
     own_text: bool = option(True, "false: u and the neural LM of --nnlm-text alone, another domain")

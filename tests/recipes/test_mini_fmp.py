@@ -14,9 +14,12 @@ from tests.support.recipe_tools import recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/fmp_tdnn_phone_speaker"
-TINY = "mini fmp --preset tiny --rounds '1 2' --epsilons 1"
+TINY = (
+    "mini fmp --preset tiny --rounds '1 2' --epsilons 1 --privacy-unit 'utterance user'"
+    " --as-published true"
+)
 SYSTEMS = ("baseline", "T1", "T2", "grid_sigma_1", "grid_beta_only", "grid_alpha_only", "eps_none",
-           "eps_user_1", "eps_utterance_1", "eps_published_1")  # fmt: skip
+           "eps_background", "eps_user_1", "eps_utterance_1", "eps_published_1")  # fmt: skip
 
 
 @pytest.mark.timeout(1500)  # some hundred stages
@@ -77,6 +80,31 @@ def test_without_speech_and_without_releases(tmp_path: Path) -> None:
     none = "mini fmp --epsilons '' --dry-run true --decode false"
     text = recipe(none, "--work-dir", tmp_path)
     assert "release" not in text and "audit" not in text
-    clipped = f"{TINY} --dry-run true --decode false --as-published false"
-    text = recipe(clipped, "--work-dir", tmp_path)
-    assert "eps_user" in text and "eps_published" not in text
+    text = recipe("mini fmp --dry-run true --decode false", "--work-dir", tmp_path)
+    assert "eps_user" in text
+    assert not any(name in text for name in ("eps_published", "eps_utterance"))
+    other = "mini fmp --dry-run true --decode false --own-text false"
+    assert "--nnlm-text with false" in recipe(other, "--work-dir", tmp_path, code=2)
+    other += f" --nnlm-text {Path(__file__)} --clients-beside recording"
+    text = recipe(other, "--work-dir", tmp_path)
+    assert "text=lm_text" in text and "T10_recording" in text
+
+
+@pytest.mark.timeout(1500)
+def test_text_with_the_default_options(tmp_path: Path) -> None:
+    """All of it, and a denominator of eq. 8 that falls to 0 or below: few words, much noise."""
+    options = "mini fmp --preset tiny --decode false"
+    recipe(options, "--work-dir", tmp_path)
+    entries = Ledger(tmp_path / "privacy/ledger.json").entries()
+    assert {entry.spending.unit for entry in entries} == {"user"} and len(entries) == 4
+    # Each of twenty totals of some hundred words falls to 0 or below in about one of two draws.
+    recipe(f"{options} --as-published true --epsilons '0.001 0.0001'", "--work-dir", tmp_path)
+    exp, replaced = tmp_path / "exp/fmp_text_speaker", {}
+    for name in ("eps_published_0.001", "eps_published_0.0001"):
+        release = read_json(exp / name / "run_test.json")["release"]
+        if release["background_rounds"]:
+            replaced[name] = release["background_rounds"]
+    assert replaced
+    rows = read_jsonl(exp / "results.jsonl")
+    marks = {row["system"]: row["value"] for row in rows if row["metric"] == "background_rounds"}
+    assert marks == replaced

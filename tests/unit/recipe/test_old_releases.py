@@ -17,7 +17,10 @@ from privasr_k2.recipe.plan import NEUTRAL, values_of, without
 from privasr_k2.recipe.renames import canonical
 
 #: What was the default then.
-EARLIER = {"fedlm": ["--client", "zipf"]}
+EARLIER = {
+    "fedlm": ["--client", "zipf"],
+    "fmp": ["--privacy-unit", "utterance user", "--as-published", "true"],
+}
 ROOT = Path(__file__).resolve().parents[3]
 RECORDED = json.loads((Path(__file__).parent / "data/releases_of_bash_recipes.json").read_text())
 
