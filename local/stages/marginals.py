@@ -112,8 +112,8 @@ class Marginals:
             release: str | None = None, client: str = "", **facts: Any) -> Declared:
         """Declare a system of lambda ``choice``, compared with the baseline."""
         baseline = self.runs[0].system
-        facts = {"compare_with": [baseline], "public": baseline, **facts}
-        declared = self.r.system(name, label=label, method="fmp", study=study, **facts)
+        facts = {"method": "fmp", "compare_with": [baseline], "public": baseline, **facts}
+        declared = self.r.system(name, label=label, study=study, **facts)
         if release:
             declared.path("privacy", "privacy.json")
         self.runs.append(
@@ -124,11 +124,11 @@ class Marginals:
         """Declare the rows of table 4 with their releases.
 
         The control has u for the global marginal, which any noise leaves: what a release gains is
-        measured beyond it.
+        measured beyond it. Nothing leaves a device for it.
         """
         o, baseline, narrow = self.o, self.runs[0].system, {"kernel_bandwidth": 0.1}
         control = self.row("eps_background", "global = background", "release", lam,
-                           {"alpha": 0.0, **narrow}, alpha=0.0)
+                           {"alpha": 0.0, **narrow}, method="public", alpha=0.0)
         exact = self.row("eps_none", "not released", "release", lam, narrow, public=control,
                          compare_with=[baseline, control])
         common = {"public": control, "not_private": exact, "compare_with": [baseline, control]}
