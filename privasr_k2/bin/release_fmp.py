@@ -80,12 +80,11 @@ def _clipped(args: argparse.Namespace) -> _Prepared:
         FmpMechanism,
         FmpReleaseConfig,
         people_of,
-        unit_name,
         unit_numbers,
         write_release,
     )
     from privasr_k2.federated.fmp_scores import numbers_of_lm
-    from privasr_k2.federated.fmp_spoken import spoken_of
+    from privasr_k2.federated.fmp_spoken import spoken_of, unit_name
     from privasr_k2.federated.fmp_timeline import read_timeline
     from privasr_k2.scoring.nbest_lists import read_nbest
 
@@ -105,9 +104,10 @@ def _clipped(args: argparse.Namespace) -> _Prepared:
 
 def _published(args: argparse.Namespace) -> _Prepared:
     from privasr_k2.federated.fmp_published import spending_of, write_published
-    from privasr_k2.federated.fmp_release import people_of, unit_name
+    from privasr_k2.federated.fmp_release import people_of
     from privasr_k2.federated.fmp_scores import numbers_of_lm, read_world
     from privasr_k2.federated.fmp_settings import PublishedConfig
+    from privasr_k2.federated.fmp_spoken import unit_name
 
     config = _named(cli.load(PublishedConfig, args))
     lists, timeline = args.in_private_nbest, args.in_private_timeline

@@ -27,13 +27,12 @@ from privasr_k2.federated.fmp_release import (
     header_of,
     read_counts,
     settings_in,
-    unit_name,
     unit_numbers,
     write_once,
 )
 from privasr_k2.federated.fmp_settings import PublishedConfig
 from privasr_k2.federated.fmp_simulation import CacheConfig, global_marginals, rounds_of
-from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
+from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers, unit_name
 from privasr_k2.federated.marginals import utterance_counts
 from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account

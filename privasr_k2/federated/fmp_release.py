@@ -34,7 +34,7 @@ from privasr_k2.constraints import (
 )
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_simulation import rounds_of
-from privasr_k2.federated.fmp_spoken import CLIENT_UNITS, Spoken, WordNumbers
+from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 from privasr_k2.federated.marginals import smoothed, utterance_counts
 from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.privacy import checks, events
@@ -207,11 +207,6 @@ def unit_numbers(spoken: Spoken, unit: str) -> tuple[np.ndarray, int]:
     if unit == "user":
         return spoken.users, len(spoken.user_names)
     return spoken.clients, len(spoken.client_names)
-
-
-def unit_name(spoken: Spoken, unit: str) -> str:
-    """What a guarantee calls a unit: of ``client``, what a client is."""
-    return CLIENT_UNITS[spoken.kind] if unit == "client" else unit
 
 
 def people_of(spoken: Spoken, unit: str, source: Path | str) -> People | None:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from privasr_k2.errors import DataError
+from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.lm.arpa import BOS, EOS, UNK, Arpa
 from privasr_k2.lm.neural.vocabulary import BOUNDARY, UNKNOWN, Vocabulary
 from privasr_k2.scoring.nbest_lists import NbestLists
@@ -86,14 +86,15 @@ def numbers_of_arpa(model: Arpa, *, unknown: bool) -> WordNumbers:
     )
 
 
-#: What a client is in a timeline -> what a guarantee calls it.
-CLIENT_UNITS = {
+#: What a client is in a timeline -> what a guarantee calls it. A speaker in a meeting has none: it
+#: lies within two other units, neither of which is within the other.
+CLIENT_UNITS: dict[str, str | None] = {
     "speaker": "speaker",
     "recording": "call",
     "document": "document",
     "part": "part",
     "prefix": "meeting",
-    "meeting_speaker": "speaker of a meeting",
+    "meeting_speaker": None,
 }
 
 
@@ -168,6 +169,19 @@ class Spoken:
         where = (self.token_hyps[inside], self.tokens[inside])
         shape = (len(self.ranks), self.numbers.size)
         return csr_array((np.ones(int(inside.sum())), where), shape=shape)
+
+
+def unit_name(spoken: Spoken, unit: str) -> str:
+    """What a guarantee calls a unit: of ``client``, what a client is.
+
+    Raises:
+        PrivacyError: such clients have no guarantee.
+    """
+    name = CLIENT_UNITS[spoken.kind] if unit == "client" else unit
+    if name is None:
+        raise PrivacyError("unit", f"utterance or user where a client is a {spoken.kind}", unit,
+                           "set one of them")  # fmt: skip
+    return name
 
 
 def kind_of(timeline: Sequence[Turn], place: str) -> str:

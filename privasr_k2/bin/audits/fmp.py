@@ -22,11 +22,11 @@ def audit(args: argparse.Namespace) -> None:
     """Attack and write ``args.out_audit``."""
     from privasr_k2.federated.fmp_audit import audit_release, heaviest_unit, rarest_word
     from privasr_k2.federated.fmp_published import published_worth
-    from privasr_k2.federated.fmp_release import FmpMechanism, unit_name
+    from privasr_k2.federated.fmp_release import FmpMechanism
     from privasr_k2.federated.fmp_scores import numbers_of_lm
     from privasr_k2.federated.fmp_settings import AuditedReleaseConfig
     from privasr_k2.federated.fmp_simulation import CacheConfig
-    from privasr_k2.federated.fmp_spoken import spoken_of
+    from privasr_k2.federated.fmp_spoken import spoken_of, unit_name
     from privasr_k2.federated.fmp_timeline import read_timeline
     from privasr_k2.scoring.nbest_lists import read_nbest
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.federated.clients import DeviceConfig, clients_of, write_clients
-from privasr_k2.fileio import read_json, write_jsonl, write_text
+from privasr_k2.fileio import read_json, read_jsonl, write_jsonl, write_text
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.ledger import Entry, entries_beside
 from privasr_k2.privacy.spending import guarantees
@@ -94,6 +94,18 @@ def test_one_limit_for_all_units_of_the_same_people(spoken: Path, first: int) ->
     spending = only_entry(spoken).spending
     assert spending.unit == (names[kind] if unit == "client" else unit)
     assert spending.person_units == 1
+
+
+def test_a_speaker_in_a_meeting_has_no_guarantee_of_its_own(spoken: Path) -> None:
+    """Releases of meetings and of speakers touch it, and neither lies within the other."""
+    lines = read_jsonl(spoken / "prefix.jsonl")
+    kind = "meeting_speaker"
+    write_jsonl(spoken / f"{kind}.jsonl", [{**line, "kind": kind} for line in lines])
+    with refused(f"utterance or user where a client is a {kind}"):
+        release_fmp(spoken, "one", kind, "unit=client")
+    assert not (spoken / "ledger.json").exists()
+    release_fmp(spoken, "one", kind, "unit=user")
+    assert only_entry(spoken).spending.unit == "user"
 
 
 @pytest.mark.parametrize(("unit", "now"), [("meeting", "client"), ("speaker", "user")])
