@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def persons_in(path: Path, roles: Roles) -> Persons:
 
 def stages(work: Path, words: str) -> Iterator[Stage]:
     """The releases of a recipe whose stages have left stamps."""
-    corpus, recipe, *more = words.split()
+    corpus, recipe, *more = shlex.split(words)
     declared = declare(corpus, recipe, [*more, "--work-dir", str(work), "--nj", "1"], ROOT, work)
     for stage in declared.stages:
         for task in stage.tasks:
@@ -77,8 +78,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("mini fedlm --decode false --client speaker", 3),
         ("mini fedlm --decode false --adapt-role train --nnlm-text text", 3),
         ("earnings21 fedlm", 6),
-        ("mini fmp --epsilons 1", 3),
-        ("ami fmp --decode false --epsilons 1", 3),
+        ("mini fmp --epsilons 1", 1),
+        ("mini fmp --epsilons 1 --privacy-unit 'utterance user' --as-published true", 3),
+        ("ami fmp --decode false --epsilons 1", 1),
         ("mini_pate pate", 2),
         ("mini_pate pate --vote token --mechanisms gnmax --public-threshold 0.9", 1),
         ("an4 dpsgd", 1),
