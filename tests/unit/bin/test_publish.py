@@ -36,7 +36,7 @@ def private_clients() -> list[ClientText]:
 def test_a_published_model_holds_nothing_private(tmp_path: Path) -> None:
     work, clients = Work.new(tmp_path / "work"), private_clients()
     text, init, dev = (work.path / f"exp/{name}" for name in ("clients.jsonl.gz", "init", "dev"))
-    write_clients(text, clients)
+    write_clients(text, sorted(clients, key=lambda client: client.name))
     saved_model(init)
     write_text(dev, "w1 w2\n")
     out, privacy = work.path / "exp/m", work.path / "exp/m_privacy.json"
