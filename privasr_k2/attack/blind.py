@@ -22,6 +22,7 @@ import numpy as np
 from privasr_k2.data.features import load_features
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
+from privasr_k2.scoring.bootstrap import MIN_CLUSTERS
 
 if TYPE_CHECKING:
     from lhotse.cut import Cut
@@ -117,11 +118,18 @@ class Paired:
 
     A baseline below 1/2 counts as 1/2, which guessing reaches: out-of-fold scores of few units tend
     to fall below it.
+
+    Attributes:
+        difference: over all units.
+        low, high: ends of its interval; ``None`` where a side has fewer than
+            :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS` speakers.
+        speakers: of the side that has fewer.
     """
 
     difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+    speakers: int
 
 
 def paired_difference(
@@ -146,11 +154,15 @@ def paired_difference(
     >>> whose = list("abcdef"), list("uvwxyz")
     >>> draws = dict(replicates=100, confidence=0.95, seed=1)
     >>> paired_difference(scores, scores[::-1], whose, **draws)
-    Paired(difference=0.5, low=0.5, high=0.5)
+    Paired(difference=0.5, low=0.5, high=0.5, speakers=6)
     >>> paired_difference(scores, scores, whose, **draws)
-    Paired(difference=0.0, low=0.0, high=0.0)
+    Paired(difference=0.0, low=0.0, high=0.0, speakers=6)
     """
     wins = [_wins(*attack), _wins(*blind)]
+    areas = [float(of.mean()) for of in wins]
+    difference, fewest = areas[0] - max(areas[1], 0.5), fewest_speakers(speakers)
+    if fewest < MIN_CLUSTERS:
+        return Paired(difference, None, None, fewest)
     counts = [
         drawn_counts(names, replicates, stream(seed, "bootstrap", side))
         for side, names in enumerate(speakers)
@@ -160,13 +172,21 @@ def paired_difference(
     drawn = [np.einsum("bn,bn->b", counts[0] @ of, counts[1]) / pairs for of in wins]
     beyond = drawn[0] - np.maximum(drawn[1], 0.5)
     low, high = np.quantile(beyond, [(1 - confidence) / 2, (1 + confidence) / 2])
-    areas = [float(of.mean()) for of in wins]
-    return Paired(areas[0] - max(areas[1], 0.5), float(low), float(high))
+    return Paired(difference, float(low), float(high), fewest)
 
 
 def _wins(members: np.ndarray, others: np.ndarray) -> np.ndarray:
     """(M, N): 1 where the member's score is above the other's, 1/2 where they are equal."""
     return 0.5 * (np.sign(members[:, None] - others[None]) + 1)
+
+
+def fewest_speakers(sides: Iterable[Sequence[str]]) -> int:
+    """Different speakers of the side that has fewer; each side is drawn by itself.
+
+    >>> fewest_speakers([["a", "a", "b"], ["u", "v", "w"]])
+    2
+    """
+    return min(len(set(names)) for names in sides)
 
 
 def drawn_counts(

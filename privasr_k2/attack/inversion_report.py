@@ -168,7 +168,7 @@ def _test(test: Advantage | None, p: float | None) -> dict[str, Any] | None:
         return None
     names = ("members", "others", "member_distance", "other_distance")
     values = {name: getattr(test, name) for name in names}
-    interval = [test.low, test.high]
+    interval = None if test.low is None else [test.low, test.high]
     return {**values, "advantage": test.value, "interval": interval, "p": test.p_value, "p_holm": p}
 
 

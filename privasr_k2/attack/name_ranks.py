@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from privasr_k2.attack.blind import drawn_counts
+from privasr_k2.attack.blind import drawn_counts, fewest_speakers
 from privasr_k2.attack.membership import Scores
 from privasr_k2.attack.noise_masking import Masked, Words, batches_of, longest_first, rate
 from privasr_k2.attack.settings import RecognizerAttackConfig
@@ -26,6 +26,7 @@ from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spellings
 from privasr_k2.privacy.audit.exposure import exposure, ranks
 from privasr_k2.randomness import stream
+from privasr_k2.scoring.bootstrap import MIN_CLUSTERS
 
 
 @dataclass(frozen=True)
@@ -114,32 +115,48 @@ def name_exposure(
 ) -> dict[str, Any]:
     """Exposure of the names of members, and beyond that of others; empty where one side has none.
 
+    The interval is None where a side has fewer speakers than
+    :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS`.
+
     Args:
         members, others: names of people in the private training, and of people in none.
         place, reference: as of :func:`name_bits`.
     """
     if members is None or others is None:
         return {}
-    bits, drawn = [], []
-    for side, losses in enumerate((members, others)):
+    bits: list[np.ndarray] = []
+    speakers: list[list[str]] = []
+    for losses in (members, others):
         all_bits = name_bits(losses, place, reference)
         kept = np.flatnonzero(~np.isnan(all_bits))
         if not len(kept):
             return {}
         bits.append(all_bits[kept])
-        speakers = [losses.speakers[place] for place in kept]
-        times = drawn_counts(speakers, config.replicates, stream(config.seed, "speakers", side))
-        drawn.append(times @ bits[-1] / times.sum(axis=1))
+        speakers.append([losses.speakers[place] for place in kept])
     ours, theirs = (float(of.mean()) for of in bits)
-    ends = (1 - config.confidence) / 2, (1 + config.confidence) / 2
     possible = math.log2(members.values.shape[2])
     first = int(np.count_nonzero(bits[0] > possible - 1e-9))
     return {
         "name_exposure": ours,
         "name_exposure_others": theirs,
         "name_exposure_beyond": ours - theirs,
-        "name_exposure_beyond_interval": np.quantile(drawn[0] - drawn[1], ends).tolist(),
+        "name_exposure_beyond_interval": _interval(bits, speakers, config),
+        "name_exposure_speakers": fewest_speakers(speakers),
         "name_exposure_possible": possible,
         "names_ranked": len(bits[0]),
         **rate("name_first", first, len(bits[0]), config.confidence),
     }
+
+
+def _interval(
+    bits: Sequence[np.ndarray], speakers: Sequence[Sequence[str]], config: RecognizerAttackConfig
+) -> list[float] | None:
+    """Of the difference of both sides' means, the speakers of each drawn with replacement."""
+    if fewest_speakers(speakers) < MIN_CLUSTERS:
+        return None
+    drawn = []
+    for side, (of_names, names) in enumerate(zip(bits, speakers, strict=True)):
+        times = drawn_counts(names, config.replicates, stream(config.seed, "speakers", side))
+        drawn.append(times @ of_names / times.sum(axis=1))
+    ends = (1 - config.confidence) / 2, (1 + config.confidence) / 2
+    return [float(end) for end in np.quantile(drawn[0] - drawn[1], ends)]

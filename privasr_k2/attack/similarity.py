@@ -8,9 +8,11 @@ frames that are d(t, s) apart, the root mean square over features in deviations 
 
 A speaker's distance to a word is the mean over the word's occurrences, less the mean over all
 speakers of that word; then the mean over words. The *advantage* is the mean over other speakers
-minus that over members. For the p-value members are permuted, for the interval speakers of both
-groups are drawn with replacement. What has nothing to do with training (recording, accents) shows
-in the advantage on a randomly initialized model as well, which is to be subtracted.
+minus that over members. For the p-value members are permuted, which is exact however few there are:
+of two and two speakers it is never below 1/3. For the interval speakers of both groups are drawn
+with replacement, from at least :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS` in each. What has
+nothing to do with training (recording, accents) shows in the advantage on a randomly initialized
+model as well, which is to be subtracted.
 
 [sakoe1978] H. Sakoe and S. Chiba, Dynamic programming algorithm optimization for spoken word
 recognition, IEEE Transactions on Acoustics, Speech, and Signal Processing 26 (1978).
@@ -22,6 +24,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from privasr_k2.scoring.bootstrap import MIN_CLUSTERS
 
 #: Speaker -> distance for each word.
 Distances = Mapping[str, Mapping[str, float]]
@@ -79,15 +83,16 @@ class Advantage:
 
     Attributes:
         value: mean distance of the others minus that of the members.
-        low, high: interval over speakers.
+        low, high: interval over speakers; ``None`` where a group has fewer than
+            :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS`.
         p_value: two-sided, by permutation.
         members, others: numbers of speakers.
         member_distance, other_distance: plain means over speakers, of the mean over their words.
     """
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p_value: float
     members: int
     others: int
@@ -144,16 +149,19 @@ def advantage(
     differences = permuted[:, len(inside) :].mean(1) - permuted[:, : len(inside)].mean(1)
     # Sums in another order differ in their last bits: ties are ties all the same.
     as_far = int(np.count_nonzero(np.abs(differences) >= abs(value) * (1 - 1e-9)))
-    drawn = _replicate_means(outside, rng, replicates) - _replicate_means(inside, rng, replicates)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
+    low, high = None, None
+    if min(len(inside), len(outside)) >= MIN_CLUSTERS:
+        drawn = _replicate_means(outside, rng, replicates)
+        drawn -= _replicate_means(inside, rng, replicates)
+        tail = (1 - confidence) / 2
+        low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
     plain = [
         float(np.mean([np.mean([of[word] for word in shared if word in of]) for of in group.values()
                        if any(word in of for word in shared)]))
         for group in (members, others)
     ]  # fmt: skip
     p_value = (1 + as_far) / (1 + permutations)
-    return Advantage(value, float(low), float(high), p_value, len(inside), len(outside), *plain)
+    return Advantage(value, low, high, p_value, len(inside), len(outside), *plain)
 
 
 def _replicate_means(values: np.ndarray, rng: np.random.Generator, replicates: int) -> np.ndarray:

@@ -47,7 +47,8 @@ def study(
 
     Returns:
         ``models``: name -> of the attack by losses; of that by rises in ``perturbed``; each with
-        ``beyond_blind``, AUC less that of the baseline. ``blind``: of the baseline.
+        ``beyond_blind``, AUC less that of the baseline, its interval (None where a side has too few
+        speakers), and the speakers of the smaller side. ``blind``: of the baseline.
 
     Raises:
         DataError: a unit that is a member and another, or no unit of a kind.
@@ -114,5 +115,6 @@ def _beside(
     paired = paired_difference(scores, blind, (ours, theirs), **draws)  # type: ignore[arg-type]
     return found | {
         "beyond_blind": paired.difference,
-        "beyond_blind_interval": [paired.low, paired.high],
+        "beyond_blind_interval": None if paired.low is None else [paired.low, paired.high],
+        "beyond_blind_speakers": paired.speakers,
     }

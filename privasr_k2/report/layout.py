@@ -28,6 +28,7 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.recipe.systems import Fact
 from privasr_k2.report.measures import METRICS, title_of
 from privasr_k2.report.results import UNIT, Row
+from privasr_k2.scoring.bootstrap import MIN_CLUSTERS
 
 OWN = {
     **{"label": "system", "part": "part", "item": "", "group": "group"},
@@ -40,7 +41,10 @@ _BY_GROUP = {
     "title": "By group",
     "kinds": ["score_test"],
     "groups": True,
-    "notes": ["A group's interval: its own speakers drawn with replacement; none for one speaker."],
+    "notes": [
+        "A group's interval: its own speakers drawn with replacement; none below"
+        f" {MIN_CLUSTERS} speakers."
+    ],
 }
 _ROW_KEYS = ("method", "system", "headline", "kind")
 Where = Mapping[str, Any]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.spending import shown
 from privasr_k2.recipe.systems import System
+from privasr_k2.scoring.bootstrap import MIN_CLUSTERS
 
 NOTHING = "–"
 
@@ -26,6 +27,7 @@ class Measure(NamedTuple):
         item: what it is of, where an artifact has several: a class of names, an attack, a round, a
             value of a group.
         group: of utterances that have the value ``item`` of it; empty: no group.
+        clusters: speakers or groups that the interval is drawn from; ``None``: it is not drawn.
     """
 
     metric: str
@@ -35,6 +37,7 @@ class Measure(NamedTuple):
     part: str = ""
     item: str = ""
     group: str = ""
+    clusters: int | None = None
 
     @classmethod
     def within(
@@ -43,6 +46,33 @@ class Measure(NamedTuple):
         """A figure with the two ends of its interval, or with none."""
         low, high = (None, None) if ends is None else ends
         return cls(metric, value, low, high, item=item)
+
+    @classmethod
+    def drawn(
+        cls,
+        metric: str,
+        value: float | None,
+        ends: Sequence[float] | None,
+        clusters: int | None,
+        *where: str,
+    ) -> Measure:
+        """A figure whose interval is drawn from speakers or groups.
+
+        Args:
+            ends: of the interval. It is left out with fewer than
+                :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS` of them, as in older results.
+            clusters: how many there are; ``None``: older results do not say it.
+            where: part, item, group.
+
+        >>> Measure.drawn("wer", 10.0, (8.0, 12.0), 5, "test")[:4]
+        ('wer', 10.0, None, None)
+        >>> Measure.drawn("wer", 10.0, (8.0, 12.0), 6, "test")[:4]
+        ('wer', 10.0, 8.0, 12.0)
+        """
+        few = clusters is not None and clusters < MIN_CLUSTERS
+        low, high = (None, None) if ends is None or few else ends
+        part, item, group = (*where, "", "", "")[:3]
+        return cls(metric, value, low, high, part, item, group, clusters)
 
 
 class Tested(NamedTuple):
@@ -54,6 +84,7 @@ class Tested(NamedTuple):
         low, high: ends of its interval; ``None`` where there is none.
         p_value: two-sided and not corrected; ``None`` where the test has none.
         pairs: segments, groups or speakers that the test rests on.
+        clusters: speakers or groups that the interval is drawn from.
     """
 
     metric: str
@@ -62,6 +93,7 @@ class Tested(NamedTuple):
     high: float | None
     p_value: float | None
     pairs: int
+    clusters: int
 
 
 class Paired(Protocol):

@@ -16,6 +16,7 @@ from privasr_k2.privacy.spending import WHOLE
 from privasr_k2.report.figures import EPSILON, Plot, Point, add_levels, plots_of, svg_of
 from privasr_k2.report.layout import Layout, with_units
 from privasr_k2.report.measures import NOTHING, gap_closed, interval_text, p_text, text_of
+from privasr_k2.report.notes import notes_of
 from privasr_k2.report.results import Row, with_holm
 from privasr_k2.report.tables import Cell, Index, Table, tables_of
 
@@ -89,7 +90,7 @@ def _section(
         commits=tuple(dict.fromkeys(row.commit for row in rows if row.commit)),
         tables=tuple(tables_of(layout, rows, seen)),
         figures=tuple((plot.title, _data_of(plot)) for _, plot in plots_of(layout, rows)),
-        notes=tuple(layout.notes),
+        notes=(*layout.notes, *notes_of(rows)),
     )
 
 

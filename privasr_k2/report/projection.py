@@ -88,7 +88,8 @@ def projections(rows: Iterable[Row], further: Sequence[int]) -> Iterator[Row]:
             same = {other.people: other.wer for other in measured if other.noise == each.noise}
             for people in sorted({*numbers, *further} - {numbers[-1]}):
                 wer = law(measured, people, each.noise)
-                base = replace(each.row, kind=KIND, item=str(people), low=None, high=None)
+                drawn = dict.fromkeys(("low", "high", "clusters"))
+                base = replace(each.row, kind=KIND, item=str(people), **drawn)
                 if wer is not None:
                     yield replace(base, metric=METRIC, value=wer)
                 if people in same:

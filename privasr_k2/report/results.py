@@ -59,6 +59,8 @@ class Row:
         against: the other system of a comparison; empty: a figure.
         p, p_holm: of the comparison: as tested, and by Holm over all comparisons of the page.
         pairs: segments, groups or speakers of the test.
+        clusters: speakers or groups that the interval is drawn from; ``None``: it is not drawn, or
+            an older version wrote the row.
         epsilon, unit, person_epsilon, person_units, delta, sampling, accountant: what holds for
             the system. Both epsilons are ``None`` for public data. That of a person is infinite
             where it is not known how many units one is; one of ``person_units`` at most.
@@ -89,6 +91,7 @@ class Row:
     p: float | None = None
     p_holm: float | None = None
     pairs: int | None = None
+    clusters: int | None = None
     epsilon: float | None = None
     unit: str = ""
     person_epsilon: float | None = None

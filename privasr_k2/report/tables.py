@@ -9,6 +9,7 @@ from typing import NamedTuple
 from privasr_k2.recipe.systems import Fact
 from privasr_k2.report.layout import FACTS, OWN, Column, Layout, TableLayout, fits, with_units
 from privasr_k2.report.measures import METRICS, NOTHING, gap_closed, interval_text, p_text, text_of
+from privasr_k2.report.notes import is_few, notes_of
 from privasr_k2.report.results import HOLDS, LEDGER, RECIPE, Comparison, Row, comparisons_of
 
 MAX_LINES = 150
@@ -23,10 +24,14 @@ class Place(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """Cell of a table: its text and its sort key, which is a number, words, or nothing."""
+    """Cell of a table: its text and its sort key, which is a number, words, or nothing.
+
+    ``kept``: it shows a dash because too few speakers can be drawn, so that its column stays.
+    """
 
     text: str
     key: float | str | None = None
+    kept: bool = False
 
 
 _EMPTY = Cell(NOTHING)
@@ -170,7 +175,8 @@ def _table(
     cells = [row for _, row in ordered]
     measured = [n for n, column in enumerate(spec.columns) if column.name in METRICS]
     cells = [row for row in cells if not measured or any(row[n].text != NOTHING for n in measured)]
-    used = [n for n, _ in enumerate(spec.columns) if any(row[n].text != NOTHING for row in cells)]
+    places = range(len(spec.columns))
+    used = [n for n in places if any(row[n].text != NOTHING or row[n].kept for row in cells)]
     if not cells:
         return None
     titles = [spec.columns[n].title for n in used]
@@ -209,7 +215,7 @@ def _cell(
     if found is None:
         return _EMPTY
     if column.view == "interval":
-        return Cell(interval_text(name, found.low, found.high), found.low)
+        return Cell(interval_text(name, found.low, found.high), found.low, is_few(found))
     if column.view == "value":
         return Cell(text_of(name, found.value), found.value)
     against = getattr(row, column.against) if column.against else ""
@@ -217,7 +223,7 @@ def _cell(
     if not place.group and (against or not column.against):
         test = index.comparison(row, name, found.part, against)
     if column.view == "p":
-        return _EMPTY if test is None else Cell(p_text(test.p_holm), test.p_holm)
+        return _EMPTY if test is None else Cell(p_text(test.p_holm), test.p_holm, is_few(test))
     other = against or ("" if test is None else test.against)
     theirs = index.find(other, name, found.part, found.item, kinds, found.group) if other else None
     if column.view == "remains":
@@ -281,28 +287,19 @@ def comparison_tables(rows: Sequence[Row], index: Index, seen: set[Comparison]) 
             )
         )
     note = (
-        "p: two-sided; error rates by MAPSSWE on segments (rough below 50), perplexities and recall"
-        " by drawing groups or speakers again. p (Holm) allows for all comparisons of this page."
+        "p: two-sided; error rates by MAPSSWE, which takes segments as independent, whoever speaks"
+        " them (rough below 50); perplexities and recall by drawing groups or speakers again."
+        " p (Holm) allows for all comparisons of this page."
     )
     yield Table("Comparisons", _COMPARED, tuple(lines), (note,))
 
 
 def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterator[Table]:
     names = (
-        "epsilon",
-        "unit",
-        "person_epsilon",
-        "person_units",
-        "names_epsilon",
-        "only_for_epsilon",
-        "only_for",
-        "epsilon_rdp",
-        "epsilon_pld",
-        "delta",
-        "units",
-        "releases",
+        "epsilon unit person_epsilon person_units names_epsilon only_for_epsilon only_for"
+        " epsilon_rdp epsilon_pld delta units releases"
     )
-    figures = (Column(name, "value", "", METRICS[name][0]) for name in names)
+    figures = (Column(name, "value", "", METRICS[name][0]) for name in names.split())
     columns = (Column("item", "value", "", "data"), *figures)
     spec = TableLayout("", {"method": RECIPE}, (LEDGER,), True, columns, (), "", (), ())
     entries = [row for row in rows if row.kind == LEDGER]
@@ -395,6 +392,6 @@ def _text(
             blocks.append("".join(f"- {note}\n" for note in table.notes))
     if figures:
         blocks.append(", ".join(f"[{title}]({path})" for title, path in figures.items()) + "\n")
-    if layout.notes:
-        blocks.append("".join(f"- {note}\n" for note in layout.notes))
+    if notes := (*layout.notes, *notes_of(rows)):
+        blocks.append("".join(f"- {note}\n" for note in notes))
     return "\n".join(blocks)

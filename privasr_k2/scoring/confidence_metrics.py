@@ -30,7 +30,13 @@ import numpy as np
 from annotated_types import Gt, Lt
 
 from privasr_k2.constraints import Checked, Count, Delta
-from privasr_k2.scoring.bootstrap import Interval, percentiles, speaker_draws
+from privasr_k2.scoring.bootstrap import (
+    MIN_CLUSTERS,
+    Interval,
+    clusters_of,
+    percentiles,
+    speaker_draws,
+)
 
 NCE, ECE_WIDTH, ECE_MASS, AUC = "nce", "ece_width", "ece_mass", "auc"
 METRICS = (NCE, ECE_WIDTH, ECE_MASS, AUC)
@@ -172,7 +178,8 @@ class Measured:
 
     Attributes:
         value: over all words; NaN where all words are correct, or none.
-        interval: over speakers; ``None`` with fewer than two speakers.
+        interval: over speakers; ``None`` with fewer than
+            :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS` speakers.
     """
 
     value: float
@@ -185,7 +192,8 @@ class Drawn:
 
     Attributes:
         values: metric -> its value over all words.
-        draws: metric -> (B,) its values over draws; B is 0 with fewer than two speakers.
+        draws: metric -> (B,) its values over draws; B is 0 with fewer than
+            :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS` speakers.
     """
 
     values: Mapping[str, float]
@@ -214,7 +222,7 @@ def draw_metrics(
     """
     num_speakers = len(systems[0].words)
     blocks: list[np.ndarray] = [np.zeros((0, num_speakers))]
-    if np.count_nonzero(systems[0].words) >= 2:
+    if clusters_of(systems[0].words) >= MIN_CLUSTERS:
         blocks += speaker_draws(num_speakers, rng, num_replicates)
     replicates = []
     for system in systems:

@@ -112,8 +112,9 @@ class EntityScore:
         classes: counts by class, sorted by name.
         speakers: speaker, sorted -> counts of :data:`ALL` and of classes that are not 0; may be
             empty in older results.
-        intervals: of the recall of :data:`ALL` and of each class; ``None`` where fewer than two
-            speakers have words of it; empty where none were computed.
+        intervals: of the recall of :data:`ALL` and of each class; ``None`` where fewer than
+            :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS` speakers have words of it; empty
+            where none were computed.
     """
 
     utterances: int

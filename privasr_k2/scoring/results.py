@@ -15,7 +15,13 @@ from privasr_k2.constraints import Checked, Count, Delta
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.scoring.align import Pair, align, to_scored_units
-from privasr_k2.scoring.bootstrap import Interval, interval_over_speakers, ratio_interval
+from privasr_k2.scoring.bootstrap import (
+    MIN_CLUSTERS,
+    Interval,
+    clusters_of,
+    interval_over_speakers,
+    ratio_interval,
+)
 from privasr_k2.scoring.characters import count_character_errors
 from privasr_k2.scoring.corpus_info import WORD
 from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
@@ -91,7 +97,8 @@ class PartScore:
     Attributes:
         utterances: how many there are.
         speakers: counts of each speaker, sorted by name.
-        interval: of the error rate; ``None`` with fewer than two speakers with reference words.
+        interval: of the error rate; ``None`` with fewer than
+            :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS` speakers with reference words.
         no_path: ids of utterances without a path, whose words all count as deleted.
         oov: OOV words before any mapping to scored units; ``None``: no vocabulary was given.
         ref_words: reference words among which ``oov`` was counted.
@@ -120,8 +127,9 @@ class PartScore:
         """Why there is no interval; empty where there is one."""
         if self.interval is not None:
             return ""
-        with_words = sum(c.ref_words > 0 for c in self.speakers.values())
-        return "one speaker only" if with_words == 1 else "no reference words"
+        with_words = clusters_of([c.ref_words for c in self.speakers.values()])
+        few = f"fewer than {MIN_CLUSTERS} speakers: {with_words}"
+        return few if with_words else "no reference words"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``wer.json``; the rate in per cent follows from the counts."""

@@ -16,8 +16,8 @@ class SpeakerCounts:
 
     Attributes:
         speakers: counts of each speaker, sorted by name.
-        interval: of the error rate over speakers; ``None`` with fewer than two speakers with
-            reference words.
+        interval: of the error rate over speakers; ``None`` with fewer than
+            :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS` speakers with reference words.
     """
 
     speakers: Mapping[str, ErrorCounts]

@@ -105,13 +105,16 @@ def rows_of(folder: Path, systems: Sequence[System], *tests: str) -> list[Row]:
     return collect(systems, origin(folder / "ledger.json"), context(systems, *tests))
 
 
-def perplexities(path: Path, ppls: Mapping[str, float]) -> Path:
-    """A file of verb ``perplexity``: the same five groups for all, harder and easier by as much."""
+def perplexities(path: Path, ppls: Mapping[str, float], groups: int = 6) -> Path:
+    """A file of verb ``perplexity``: the same groups for all, harder and easier by as much."""
+    middle = (groups - 1) / 2
     records = [
         {
             "lm": f"exp/lm/{name}", "ppl": ppl, "ppl_with_oov": None, "words": 40,
             "sentences": 10, "oov": 0,
-            "groups": {f"c{n}": [10 * (math.log(ppl) + (n - 2) / 10), 10] for n in range(5)},
+            "groups": {
+                f"c{n}": [10 * (math.log(ppl) + (n - middle) / 10), 10] for n in range(groups)
+            },
         }
         for name, ppl in ppls.items()
     ]  # fmt: skip

@@ -26,7 +26,7 @@ OPTIONS = ScoreOptions(role="test", num_replicates=2000, confidence=0.95, seed=1
 def write_score(
     folder: Path,
     parts: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]],
-    num_speakers: int = 3,
+    num_speakers: int = 6,
     groups: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Score:
     """Score and write: part -> (id -> reference, id -> hypothesis); speakers take turns.
@@ -56,10 +56,13 @@ def write_hyps(
     role: str = "test",
     groups: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Score:
-    """Score and write hypotheses of one reference; ``None``: nothing was recognized."""
+    """Score and write hypotheses of one reference; ``None``: nothing was recognized.
+
+    Six speakers take turns.
+    """
     utterances = []
     for i, hyp in enumerate(hyps):
-        facts, words = (f"u{i}", "test_x", f"s{i % 3}"), tuple((hyp or "").split())
+        facts, words = (f"u{i}", "test_x", f"s{i % 6}"), tuple((hyp or "").split())
         points = {} if hyp is None else {POINT: words}
         utterances.append(Utterance(*facts, tuple(ref.split()), hyp is None, points))
     scored = score_utterances(utterances, POINT, {}, groups)

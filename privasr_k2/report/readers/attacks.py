@@ -130,7 +130,8 @@ def _of_one(content: Mapping[str, Any], name: str) -> Iterator[Measure]:
             yield Measure.within(f"{prefix}tpr", told["tpr"], told["tpr_interval"], "")
         if "beyond_blind" in told:
             beyond = told["beyond_blind"], told["beyond_blind_interval"]
-            yield Measure.within(f"{prefix}beyond_blind", *beyond, "")
+            speakers = told.get("beyond_blind_speakers")
+            yield Measure.drawn(f"{prefix}beyond_blind", *beyond, speakers)
 
 
 _EXPOSURES = {"heard": "canary_exposure", "fused": "fused_exposure",
@@ -157,7 +158,8 @@ def recognizer(path: str, context: Context) -> Reading:
         measures.append(Measure("name_exposure", float(names["name_exposure"])))
         measures.append(Measure("name_others", float(names["name_exposure_others"])))
         beyond = names["name_exposure_beyond"], names["name_exposure_beyond_interval"]
-        measures.append(Measure.within("name_beyond", *beyond, ""))
+        speakers = names.get("name_exposure_speakers")
+        measures.append(Measure.drawn("name_beyond", *beyond, speakers))
     if names:
         measures.append(Measure("masked_names", int(names["mentions"])))
     return Reading(tuple(measures))
@@ -185,6 +187,8 @@ def inversion(path: str, context: Context) -> Reading:
             measures.append(Measure("other_distance", alone["other_distance"], item=item))
         for metric, test in (("advantage", alone), ("less_control", less)):
             if test is not None:
-                measures.append(Measure.within(metric, test["advantage"], test["interval"], item))
+                found = test["advantage"], test["interval"]
+                speakers = min(test["members"], test["others"])
+                measures.append(Measure.drawn(metric, *found, speakers, "", item))
                 measures.append(Measure(f"{metric}_p", test["p_holm"], item=item))
     return Reading(tuple(measures))

@@ -31,7 +31,7 @@ def run(path: str, context: Context) -> Reading:
         }
         paired = GroupNats(path, groups, context)
         pairs["", "ppl"] = paired
-        measures.append(Measure("ppl", float(figures["total"]), *paired.interval()))
+        measures.append(paired.measure(float(figures["total"])))
         measures.append(Measure("ppl_last_round", float(figures["by_round"][-1])))
     return Reading(tuple(measures), pairs)
 

@@ -15,7 +15,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json
 from privasr_k2.randomness import stream
 from privasr_k2.report.measures import Context, Measure, Paired, Reading, Tested
-from privasr_k2.scoring.bootstrap import ratio_difference, ratio_interval
+from privasr_k2.scoring.bootstrap import clusters_of, ratio_difference, ratio_interval
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class GroupNats:
         ordered = [self.groups[name] for name in sorted(self.groups)]
         return np.array([nats for nats, _ in ordered]), np.array([count for _, count in ordered])
 
-    def interval(self) -> tuple[float, float] | tuple[None, None]:
-        """Of the perplexity, groups drawn with replacement."""
+    def measure(self, value: float) -> Measure:
+        """The perplexity with its interval, groups drawn with replacement."""
         of = self.context
         ratio = ratio_interval(
             *self.arrays,
@@ -41,7 +41,8 @@ class GroupNats:
             num_replicates=of.num_replicates,
             confidence=of.confidence,
         )
-        return (None, None) if ratio is None else (math.exp(ratio.low), math.exp(ratio.high))
+        ends = None if ratio is None else (math.exp(ratio.low), math.exp(ratio.high))
+        return Measure.drawn("ppl", value, ends, clusters_of(self.arrays[1]))
 
     def against(self, other: Paired) -> Tested | None:
         """Relative change of the perplexity in per cent, on the same draws of groups."""
@@ -62,9 +63,15 @@ class GroupNats:
         )
         if test is None:
             return None
-        changes = (test.value, test.interval.low, test.interval.high)
-        percent = (100 * math.expm1(change) for change in changes)
-        return Tested("ppl_change", *percent, test.p_value, len(counts))
+        ends = None if test.interval is None else (test.interval.low, test.interval.high)
+        low, high = (None, None) if ends is None else map(_percent, ends)
+        change, drawn_from = _percent(test.value), clusters_of(counts)
+        return Tested("ppl_change", change, low, high, test.p_value, len(counts), drawn_from)
+
+
+def _percent(nats: float) -> float:
+    """The relative change of a perplexity whose logarithm changes by ``nats``."""
+    return 100 * math.expm1(nats)
 
 
 def perplexity(path: str, context: Context) -> Reading:
@@ -77,17 +84,17 @@ def perplexity(path: str, context: Context) -> Reading:
         known = ", ".join(str(record["lm"]) for record in records)
         raise DataError(file, f"one of {known}", f"{len(of_model)} of {key!r}", "name FILE#LM")
     record = of_model[0]
-    ends: tuple[float | None, float | None] = (None, None)
+    ppl = Measure("ppl", float(record["ppl"]))
     pairs: dict[tuple[str, str], Paired] = {}
     if record.get("groups"):
         found = record["groups"].items()
         groups = {name: (float(nats), int(count)) for name, (nats, count) in found}
         paired = GroupNats(path, groups, context)
-        pairs["", "ppl"], ends = paired, paired.interval()
+        pairs["", "ppl"], ppl = paired, paired.measure(float(record["ppl"]))
     counts = {f"ppl_{name}": int(record[name]) for name in ("words", "sentences", "oov")}
     values = {"ppl_with_oov": record["ppl_with_oov"], **counts}
     others = (Measure(metric, value) for metric, value in values.items())
-    return Reading((Measure("ppl", float(record["ppl"]), *ends), *others), pairs)
+    return Reading((ppl, *others), pairs)
 
 
 def weights(path: str, context: Context) -> Reading:

@@ -13,12 +13,18 @@ from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
 from privasr_k2.report.measures import Context, Measure, Paired, Reading, Tested
 from privasr_k2.scoring.align import align
-from privasr_k2.scoring.bootstrap import Interval, difference_over_speakers, ratio_difference
+from privasr_k2.scoring.bootstrap import (
+    Interval,
+    clusters_of,
+    difference_over_speakers,
+    ratio_difference,
+)
 from privasr_k2.scoring.corpus_info import PHONE
 from privasr_k2.scoring.entities import ALL, EntityCounts, EntityScore
 from privasr_k2.scoring.groups import GroupScore
 from privasr_k2.scoring.matched_pairs import compare_slots, errors_by_slot
 from privasr_k2.scoring.results import PartScore, Score, TwoTexts, read_score, read_scored_words
+from privasr_k2.scoring.speaker_counts import SpeakerCounts
 
 _SAME = "score both systems on the same data with the same options"
 
@@ -56,19 +62,28 @@ def _measures(score: Score, part: str) -> Iterator[Measure]:
         yield Measure("oov", 100 * result.oov / result.ref_words, part=part)
     if result.characters is not None:
         characters = result.characters
-        yield Measure("cer", characters.counts.percent, *_ends(characters.interval), part)
+        yield _rate("cer", characters, part)
     yield from _entities(result, part)
 
 
 def _counted(score: Score, result: PartScore | GroupScore, *where: str) -> Iterator[Measure]:
     """Errors of a part, or of a value of a group in it."""
     counts = result.counts
-    yield Measure(rate_of(score), counts.percent, *_ends(result.interval), *where)
+    yield _rate(rate_of(score), result, *where)
     for name in ("errors", "insertions", "deletions", "substitutions"):
         yield Measure(name, getattr(counts, name), None, None, *where)
     yield Measure("words", counts.ref_words, None, None, *where)
     yield Measure("utterances", result.utterances, None, None, *where)
     yield Measure("speakers", len(result.speakers), None, None, *where)
+
+
+def _rate(metric: str, of: PartScore | SpeakerCounts, *where: str) -> Measure:
+    """An error rate with its interval over speakers."""
+    return Measure.drawn(metric, of.counts.percent, _ends(of.interval), _drawn_from(of), *where)
+
+
+def _drawn_from(of: PartScore | SpeakerCounts) -> int:
+    return clusters_of([counts.ref_words for counts in of.speakers.values()])
 
 
 def _entities(result: PartScore, part: str) -> Iterator[Measure]:
@@ -80,16 +95,18 @@ def _entities(result: PartScore, part: str) -> Iterator[Measure]:
         classes = {ALL: entities.together} | classes
     for label, counts in classes.items():
         name = "" if label == ALL else label
-        for metric, share in (("recall", counts.recall), ("precision", counts.precision)):
-            ends = _ends(entities.intervals.get(label)) if metric == "recall" else (None, None)
-            yield Measure(metric, None if share is None else 100 * share, *ends, part, name)
+        shares = [None if s is None else 100 * s for s in (counts.recall, counts.precision)]
+        ends, speakers = _ends(entities.intervals.get(label)), entities.of_speakers(label)
+        clusters = clusters_of([of.ref_words for of in speakers]) if speakers else None
+        yield Measure.drawn("recall", shares[0], ends, clusters, part, name)
+        yield Measure("precision", shares[1], part=part, item=name)
         yield Measure("entity_words", counts.ref_words, part=part, item=name)
         yield Measure("hits", counts.hits, part=part, item=name)
         yield Measure("false_alarms", counts.false_alarms, part=part, item=name)
 
 
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (None, None) if interval is None else (100 * interval.low, 100 * interval.high)
+def _ends(interval: Interval | None) -> tuple[float, float] | None:
+    return None if interval is None else (100 * interval.low, 100 * interval.high)
 
 
 class _Words:
@@ -145,7 +162,8 @@ class WordErrors:
         )
         value = 100 * (ours.counts.errors - theirs.counts.errors) / ref_words if ref_words else None
         metric = f"{rate_of(self.score)}_difference"
-        return Tested(metric, value, *_ends(interval), test.p_value, test.segments)
+        ends = _ends(interval) or (None, None)
+        return Tested(metric, value, *ends, test.p_value, test.segments, _drawn_from(ours))
 
 
 @dataclass(frozen=True)
@@ -174,5 +192,7 @@ class Recall:
         )
         if test is None:
             return None
-        ends = _ends(test.interval)
-        return Tested("recall_difference", 100 * test.value, *ends, test.p_value, len(words))
+        ends, speakers = _ends(test.interval) or (None, None), clusters_of(words)
+        return Tested(
+            "recall_difference", 100 * test.value, *ends, test.p_value, len(words), speakers
+        )

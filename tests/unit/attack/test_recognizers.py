@@ -293,8 +293,8 @@ def test_names_are_written_and_ranked_by_who_remembers(
     assert found["knows"]["name_exposure"] == pytest.approx(1.0)
     assert found["knows"]["names_ranked"] == found["knows"]["mentions"] == 2
     # The strangers' names are in no training: what is ranked first there is chance.
-    low, high = found["knows"]["name_exposure_beyond_interval"]
-    assert low <= found["knows"]["name_exposure_beyond"] <= high
+    assert found["knows"]["name_exposure_beyond_interval"] is None  # of two speakers a side
+    assert found["knows"]["name_exposure_speakers"] == 2
     assert found["knows"]["name_exposure_beyond"] == 1 - found["knows"]["name_exposure_others"]
     assert found["other"]["name_exposure_beyond"] < 1
     few = attack_names(remembered, members, strangers, "fbank", config("other_names=2"))
@@ -314,13 +314,13 @@ def test_a_name_that_is_said_again_is_not_masked() -> None:
     assert len(noise_masking.chosen_mentions([once] * 9, config("mentions=4"))[0]) == 4
 
 
-def ranked(first: float, mentions: int, seed: int) -> NameLosses:
-    """Names of twenty people, among seven others; a share ``first`` of them is learned by heart."""
+def ranked(first: float, mentions: int, seed: int, people: int = 20) -> NameLosses:
+    """Names of people, among seven others; a share ``first`` of them is learned by heart."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(2, mentions, 8))
     values[0] += values[1]  # what is hard is hard for both
     values[0, : round(first * mentions), 0] -= 9.0
-    return NameLosses(values, tuple(f"p{n % 20}" for n in range(mentions)))
+    return NameLosses(values, tuple(f"p{n % people}" for n in range(mentions)))
 
 
 def test_names_count_beyond_those_of_strangers() -> None:
@@ -337,3 +337,9 @@ def test_names_count_beyond_those_of_strangers() -> None:
     low, high = both["name_exposure_beyond_interval"]
     assert both["name_exposure"] > 1.5 and low < 0.1 < high + 0.2
     assert name_exposure(None, strangers, 0, 1, config()) == {}
+    six, five = (ranked(0.5, 160, 2, people) for people in (6, 5))
+    drawn, bare = (name_exposure(of, strangers, 0, 1, config()) for of in (six, five))
+    low, high = drawn["name_exposure_beyond_interval"]
+    assert low < drawn["name_exposure_beyond"] < high and drawn["name_exposure_speakers"] == 6
+    assert bare["name_exposure_beyond_interval"] is None and bare["name_exposure_speakers"] == 5
+    assert bare["name_exposure_beyond"] == drawn["name_exposure_beyond"]

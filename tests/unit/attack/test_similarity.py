@@ -93,6 +93,19 @@ def test_permutation_p_is_that_of_all_permutations() -> None:
     assert found.p_value == pytest.approx(2 / 6, abs=0.03)
 
 
+def test_an_interval_is_drawn_from_six_speakers_a_group() -> None:
+    def group(name: str, number: int) -> dict[str, dict[str, float]]:
+        return {f"{name}{n}": {"x": float(n)} for n in range(number)}
+
+    six = advantage(group("m", 6), group("o", 7), stream(1, "a"), **TEST)
+    assert six is not None and six.low is not None and six.high is not None
+    assert six.low < six.value < six.high
+    for sizes in ((5, 7), (7, 5)):
+        five = advantage(group("m", sizes[0]), group("o", sizes[1]), stream(1, "a"), **TEST)
+        assert five is not None and (five.low, five.high) == (None, None)
+        assert five.p_value > 0.05 and (five.members, five.others) == sizes
+
+
 def test_too_few_speakers_are_not_tested() -> None:
     two = {"a": {"x": 1.0}, "b": {"x": 1.0}}
     assert advantage({"c": {"x": 1.0}}, two, stream(1, "a"), **TEST) is None

@@ -68,9 +68,9 @@ def test_the_blind_baseline_needs_speakers() -> None:
 
 def test_paired_intervals_are_those_of_a_loop() -> None:
     rng = np.random.default_rng(4)
-    attack = rng.normal(size=7) + 1, rng.normal(size=5).round(0)
-    blind = rng.normal(size=7).round(0), rng.normal(size=5)
-    whose = list("aabbccc"), list("uuvwx")
+    attack = rng.normal(size=9) + 1, rng.normal(size=7).round(0)
+    blind = rng.normal(size=9).round(0), rng.normal(size=7)
+    whose = list("aabcddeff"), list("uuvwxyz")
     draws = dict(replicates=4000, confidence=0.9, seed=1)
     found = paired_difference(attack, blind, whose, **draws)
     assert found.difference == pytest.approx(auc(attack) - max(auc(blind), 0.5))
@@ -84,6 +84,10 @@ def test_paired_intervals_are_those_of_a_loop() -> None:
         pairs = [tuple(side[at] for side, at in zip(of, places)) for of in (attack, blind)]
         slow.append(auc(pairs[0]) - max(auc(pairs[1]), 0.5))  # type: ignore[arg-type]
     assert (found.low, found.high) == pytest.approx(np.quantile(slow, [0.05, 0.95]), abs=0.03)
+    assert found.speakers == 6
+    five = paired_difference(attack, blind, (list("aabcddeee"), whose[1]), **draws)
+    assert five.difference == found.difference
+    assert (five.low, five.high, five.speakers) == (None, None, 5)
 
 
 def scores(features: torch.Tensor, lengths: torch.Tensor, hyps: object) -> np.ndarray:

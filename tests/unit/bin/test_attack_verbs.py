@@ -161,8 +161,9 @@ def test_members_beyond_what_needs_no_model(folder: Path) -> None:
     found = read_json(folder / "membership.json")
     for told in found["models"].values():
         for attack in (told, told["perturbed"]):
-            low, high = attack["beyond_blind_interval"]
-            assert low <= high and attack["members"] == 3 and attack["others"] == 4
+            # Nothing is drawn from three people.
+            assert attack["beyond_blind_interval"] is None and attack["beyond_blind_speakers"] == 3
+            assert attack["members"] == 3 and attack["others"] == 4
     assert found["blind"]["members"] == 3
     write_json(folder / "shards.json", {"roster": {}})
     with refused("expected losses alone"):

@@ -37,7 +37,7 @@ def lists(folder: Path, seed: int, *, times: bool = True) -> Path:
         if other != hyp:
             turned = tuple(sure[::-1])
             hyps.append(Hypothesis(2, " ".join(other), -2.0, {"graph": -2.0}, turned, times_of))
-        name, speaker = f"{role}{number:02}", f"s{number % 4}"
+        name, speaker = f"{role}{number:02}", f"s{number % 6}"
         made.append(NbestList(name, "dev", speaker, " ".join(ref), False, tuple(hyps)))
     made.append(NbestList(f"{role}99", "dev", "s1", "lost words", True, ()))
     write_nbest(folder / "1.jsonl", made)
@@ -99,7 +99,7 @@ def test_from_lists_to_a_table(tmp_path: Path) -> None:
         by_name["r/net_true less r/own", "nce_difference"].low
         == net["differences"]["own"]["nce"]["interval"][0]
     )
-    assert {"own", "net_true"} == {own["system"], net["system"]} and own["speakers"] == 4
+    assert {"own", "net_true"} == {own["system"], net["system"]} and own["speakers"] == 6
 
 
 def test_lists_of_one_hypothesis_take_a_model_with_agreement(tmp_path: Path) -> None:

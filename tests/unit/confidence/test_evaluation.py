@@ -18,7 +18,7 @@ OPTIONS = MetricOptions(clip=0.01, num_bins=4, num_replicates=50, confidence=0.9
 
 
 def make(
-    folder: Path, *, sharp: float, users: int = 3, hyp: str = "a x c", confidences: bool = True
+    folder: Path, *, sharp: float, users: int = 6, hyp: str = "a x c", confidences: bool = True
 ) -> Path:
     """Lists of three words, the second one wrong, with confidences of this sharpness."""
     generator, lists = stream(1, folder.name), []
@@ -40,11 +40,15 @@ def test_systems_of_two_recognizers(tmp_path: Path) -> None:
     results = evaluate(folders, {}, OPTIONS)
     assert [(r.group, r.system) for r in results] == [("r1", "own"), ("r1", "net"), ("r2", "own")]
     own, net, _ = results
-    assert (own.words, own.correct, own.speakers, own.wer) == (36, 24, 3, 0.5)
+    assert (own.words, own.correct, own.speakers, own.wer) == (72, 48, 6, 0.5)
     assert net.metrics["auc"].value == 1 and 0.1 < own.metrics["auc"].value < 0.9
     gain = net.differences["own"]["nce"]
     assert gain.value == pytest.approx(net.metrics["nce"].value - own.metrics["nce"].value)
     assert gain.interval is not None and gain.interval.low > 0
+    few = [make(tmp_path / "five" / of / "nbest_test", sharp=1.0, users=5) for of in ("own", "net")]
+    _, of_five = evaluate(few, {}, OPTIONS)
+    assert of_five.speakers == 5 and of_five.metrics["nce"].interval is None
+    assert of_five.differences["own"]["nce"].interval is None
     assert own.differences == {}
     assert list(evaluate(folders, {}, OPTIONS, ["own"])[1].differences) == ["own"]
     both = evaluate(folders[:2], {}, OPTIONS, ["net", "own"])  # each pair once
@@ -54,7 +58,7 @@ def test_systems_of_two_recognizers(tmp_path: Path) -> None:
 
 def test_words_that_are_not_scored_have_no_part(tmp_path: Path) -> None:
     [one] = evaluate([make(tmp_path / "g/s/nbest_test", sharp=1.0)], {"x": "", "b": ""}, OPTIONS)
-    assert (one.words, one.correct, one.wer) == (24, 24, pytest.approx(1 / 3))
+    assert (one.words, one.correct, one.wer) == (48, 48, pytest.approx(1 / 3))
     assert one.to_dict()["metrics"]["auc"] == {"value": None, "interval": None}
 
 

@@ -79,7 +79,7 @@ def test_perplexities_are_found_by_path_or_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="exp/lm/a"):
         of("perplexity", f"{path}#c")
     other = perplexities(tmp_path / "q.json", {"a": 100.0})
-    text = other.read_text().replace("c4", "c5")
+    text = other.read_text().replace("c5", "c6")
     other.write_text(text)
     pairs = [of("perplexity", f"{one}#a").pairs["", "ppl"] for one in (path, other)]
     with pytest.raises(DataError, match="the groups and predictions"):
@@ -256,7 +256,7 @@ def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
 
 
 def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
-    clients = {f"c{n}": {"nats": [1.0 + n, 2.0], "tokens": [2, 2]} for n in range(4)}
+    clients = {f"c{n}": {"nats": [1.0 + n, 2.0], "tokens": [2, 2]} for n in range(6)}
     figures = {"total": 3.5, "by_round": [4.0, 3.0], "clients": clients}
     config = {"lam": 0.6, "alpha": 0.5, "beta": 0.1, "kernel_bandwidth": 2.0}
     write_json(tmp_path / "run.json", {"config": config, "release": None, "perplexity": figures})
@@ -272,7 +272,7 @@ def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
         names = {m.metric: m.value for m in of("run", tmp_path / "p.json").measures}
         assert names.get("background_rounds", 0) == replaced
     low, high = ends(reading, "ppl")
-    assert low is not None and high is not None and low < np.exp(18.0 / 16) < high
+    assert low is not None and high is not None and low < np.exp(33.0 / 24) < high
     log = [{"step": 1, "dev_ppl": 9.0}, {"step": 2, "loss": 1.0}]
     write_jsonl(tmp_path / "train_log.jsonl", log)
     assert of("rounds", tmp_path).measures == (Measure("dev_ppl", 9.0, item="1"),)

@@ -169,8 +169,8 @@ def test_every_comparison_is_that_of_the_two_systems_alone(tmp_path: Path) -> No
 
 
 def test_the_interval_is_of_the_same_draws_for_both_systems(tmp_path: Path) -> None:
-    # The systems differ in one error of speaker s1, who has 40 words, and is drawn 3 times of 3 in
-    # 1 of 27 draws, which is above 2.5 %.
+    # The systems differ in one error of speaker s1, who has 20 words. Of six draws s1 is three or
+    # more in 6 %, four or more in 0.9 %, around 2.5 %.
     systems = [system(tmp_path, "b", "x", 19), system(tmp_path, "a", "x", 20, compare_with=("b",))]
     [row] = [row for row in rows_of(tmp_path, systems) if row.against]
     assert (row.low, row.high) == (0.0, pytest.approx(100 * 3 / 120))
@@ -262,12 +262,50 @@ def test_perplexities_are_tested_on_the_same_draws(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, [before, after])
     [row] = [row for row in rows if row.against]
     # All groups are easier by as much: the draws agree.
-    assert (row.metric, row.pairs) == ("ppl_change", 5)
+    assert (row.metric, row.pairs) == ("ppl_change", 6)
     assert (row.value, row.low, row.high) == pytest.approx((-20.0, -20.0, -20.0))
     assert row.p == pytest.approx(2 / 2001)
     own = figure(rows, "after", "ppl")
     assert own.low is not None and own.high is not None and own.low < 80.0 < own.high
     assert own.low == pytest.approx(80 * math.exp(-0.2), rel=0.1)
+    assert (row.clusters, own.clusters) == (6, 6)
+
+
+def test_nothing_is_drawn_from_five_groups_or_speakers(tmp_path: Path) -> None:
+    """The figures and their changes stay; MAPSSWE tests segments, whoever speaks them."""
+    systems = []
+    for name, ppl, wrong, others in (("before", 100.0, 20, ()), ("after", 80.0, 9, ("before",))):
+        path = perplexities(tmp_path / f"{name}.json", {"lm": ppl}, groups=5)
+        folder = tmp_path / name / "score_test"
+        write_score(folder, {"test": (REFS, hyps(wrong))}, num_speakers=5)
+        artifacts = {"perplexity": f"{path}#lm", "score_test": str(folder)}
+        systems.append(system(tmp_path, name, "x", artifacts=artifacts, compare_with=others))
+    rows = rows_of(tmp_path, systems)
+    wer, ppl = sorted((row for row in rows if row.against), key=lambda row: -(row.p or 0.0))
+    assert (ppl.metric, ppl.low, ppl.high, ppl.p, ppl.p_holm) == ("ppl_change", *[None] * 4)
+    assert ppl.value == pytest.approx(-20.0) and (ppl.pairs, ppl.clusters) == (5, 5)
+    refs = [ref.split() for ref in REFS.values()]
+    ours, theirs = ([h.split() for h in hyps(wrong).values()] for wrong in (9, 20))
+    test = compare(refs, ours, theirs)
+    assert (wer.p, wer.pairs, wer.clusters) == (test.p_value, test.segments, 5)
+    assert (wer.low, wer.high) == (None, None) and wer.value == pytest.approx(-100 * 11 / 120)
+    assert wer.p_holm == 2 * wer.p  # the test that was not made counts in the family
+    for name, expected in (("before", (100.0, 100 * 20 / 120)), ("after", (80.0, 100 * 9 / 120))):
+        found = [figure(rows, name, metric) for metric in ("ppl", "wer")]
+        assert [row.value for row in found] == pytest.approx(expected)
+        assert {(row.low, row.high, row.clusters) for row in found} == {(None, None, 5)}
+
+
+def test_intervals_of_older_scores_are_left_out_below_the_limit(tmp_path: Path) -> None:
+    for speakers, expected in ((5, (None, None)), (6, (5.0, 15.0))):
+        folder = tmp_path / f"{speakers}" / "score_test"
+        write_score(folder, {"test": (REFS, hyps(12))}, num_speakers=speakers)
+        told = read_json(folder / "wer.json")
+        told["parts"]["test"]["interval"] = {"low": 0.05, "high": 0.15, "confidence": 0.95}
+        write_json(folder / "wer.json", told)
+        one = system(tmp_path, f"{speakers}", "x", artifacts={"score_test": str(folder)})
+        row = figure(rows_of(tmp_path, [one]), f"{speakers}", "wer")
+        assert (row.value, (row.low, row.high)) == (10.0, expected)
 
 
 def _ledger(rows: list, which: str) -> dict[str, float]:

@@ -17,6 +17,7 @@ from privasr_k2.report.compare import comparison_text
 from privasr_k2.report.figures import Plot, Point, plots_of, scale_of, svg_of, write_figures
 from privasr_k2.report.layout import fits
 from privasr_k2.report.measures import METRICS, p_text
+from privasr_k2.report.notes import notes_of
 from privasr_k2.report.tables import MAX_LINES, Table, report_text, tables_of
 from privasr_k2.scoring.corpus_info import UNKNOWN
 from tests.support.made_recipe import (
@@ -27,6 +28,7 @@ from tests.support.made_recipe import (
     hyps,
     layout,
     pate,
+    perplexities,
     rows_of,
     spend,
     system,
@@ -167,6 +169,35 @@ def test_no_table_shows_an_epsilon_without_unit_and_person(name: str) -> None:
     titles = [one.title for one in (*layout(name).all_tables, *layout(name).all_figures)]
     claims = re.compile(r"\b(user|speaker|person|people|device)(s|-level)?\b", re.IGNORECASE)
     assert not [title for title in titles if claims.search(title)]
+
+
+def test_a_report_says_once_why_nothing_is_drawn(tmp_path: Path) -> None:
+    """Five speakers and groups: the columns stay, with dashes; six have their intervals."""
+    found = {}
+    for number in (5, 6):
+        systems = []
+        for name, ppl, wrong in (("a", 100.0, 20), ("b", 80.0, 9)):
+            folder = tmp_path / f"{number}{name}"
+            path = perplexities(folder / "p.json", {"lm": ppl}, groups=number)
+            scored = {"test": (REFS, hyps(wrong))}
+            write_score(folder / "score_test", scored, num_speakers=number)
+            artifacts = {"perplexity": f"{path}#lm", "score_test": str(folder / "score_test")}
+            facts = {"adaptation": "server", "init": "pretrained"}
+            others = ("a",) if name == "b" else ()
+            more = {"artifacts": artifacts, "facts": facts, "compare_with": others}
+            systems.append(system(tmp_path, name, "server", **more))
+        made, rows = layout("fedlm"), rows_of(tmp_path, systems)
+        notes = report_text(made, rows, [], {}).splitlines()[-len(made.notes) - 1 :]
+        tables = {table.title: table for table in tables_of(made, rows)}
+        row = cells(tables["Tables 2 and 3: adapted models"], "b")
+        intervals = [row["WER interval"], row["PPL interval"]]
+        found[number] = notes_of(rows), notes, intervals, row["PPL change %"]
+    few, notes, intervals, change = found[5]
+    assert len(few) == 1 and notes[-1] == f"- {few[0]}" and re.findall(r"\d+", few[0]) == ["6", "5"]
+    assert intervals == ["–", "–"] and change == "-20.00"
+    none, notes, intervals, _ = found[6]
+    assert none == () and notes[-1] == f"- {layout('fedlm').notes[-1]}"
+    assert all(re.fullmatch(r"[\d.]+ to [\d.]+", interval) for interval in intervals)
 
 
 def test_tables_sort_split_and_leave_out(tmp_path: Path) -> None:

@@ -52,12 +52,12 @@ def slow_auc(confidences: Sequence[float], correct: Sequence[bool]) -> float:
 def words(
     seed: int, number: int = 400, digits: int = 2
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Confidences with ties, 0 and 1 among them, whether words are correct, and five speakers."""
+    """Confidences with ties, 0 and 1 among them, whether words are correct, and six speakers."""
     generator = stream(seed, "words")
     confidences = generator.beta(2, 0.6, number).round(digits)
     confidences[:3] = [0.0, 1.0, 1.0]
     correct = generator.random(number) < 0.2 + 0.7 * confidences
-    return confidences, correct, generator.integers(0, 5, number)
+    return confidences, correct, generator.integers(0, 6, number)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -65,8 +65,8 @@ def test_metrics_of_all_words(seed: int) -> None:
     from sklearn.metrics import roc_auc_score
 
     confidences, correct, speakers = words(seed)
-    sums = ConfidenceSums(confidences, correct, speakers, 5, OPTIONS)
-    found = {name: float(v[0]) for name, v in sums.metrics(np.ones((1, 5))).items()}
+    sums = ConfidenceSums(confidences, correct, speakers, 6, OPTIONS)
+    found = {name: float(v[0]) for name, v in sums.metrics(np.ones((1, 6))).items()}
     plain = confidences.tolist(), correct.tolist()
     assert found[NCE] == pytest.approx(slow_nce(*plain, OPTIONS.clip))
     assert found[ECE_WIDTH] == pytest.approx(
@@ -80,8 +80,8 @@ def test_metrics_of_all_words(seed: int) -> None:
 def test_a_draw_is_what_its_words_give() -> None:
     """Speaker 0 three times, 2 once, 4 twice: as if their words stood there so often."""
     confidences, correct, speakers = words(7)
-    sums = ConfidenceSums(confidences, correct, speakers, 5, OPTIONS)
-    found = {name: float(v[0]) for name, v in sums.metrics(np.array([[3, 0, 1, 0, 2]])).items()}
+    sums = ConfidenceSums(confidences, correct, speakers, 6, OPTIONS)
+    found = {name: float(v[0]) for name, v in sums.metrics(np.array([[3, 0, 1, 0, 2, 0]])).items()}
     taken = np.concatenate([np.flatnonzero(speakers == s) for s in (0, 0, 0, 2, 4, 4)])
     plain = confidences[taken].tolist(), correct[taken].tolist()
     assert found[NCE] == pytest.approx(slow_nce(*plain, OPTIONS.clip))
@@ -96,9 +96,9 @@ def test_a_draw_is_what_its_words_give() -> None:
 
 def test_blocks_of_speakers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     confidences, correct, speakers = words(3)
-    whole = ConfidenceSums(confidences, correct, speakers, 5, OPTIONS).wins
+    whole = ConfidenceSums(confidences, correct, speakers, 6, OPTIONS).wins
     monkeypatch.setattr("privasr_k2.scoring.confidence_metrics._BLOCK", 1)
-    assert np.array_equal(ConfidenceSums(confidences, correct, speakers, 5, OPTIONS).wins, whole)
+    assert np.array_equal(ConfidenceSums(confidences, correct, speakers, 6, OPTIONS).wins, whole)
 
 
 def test_bins_of_equally_many_words() -> None:
@@ -127,7 +127,7 @@ def test_intervals_and_differences_on_the_same_draws() -> None:
     confidences, correct, speakers = words(5)
     better = np.clip(confidences + 0.2 * (correct - 0.5), 0, 1)
     several = (confidences, better, confidences)
-    systems = [ConfidenceSums(values, correct, speakers, 5, OPTIONS) for values in several]
+    systems = [ConfidenceSums(values, correct, speakers, 6, OPTIONS) for values in several]
     drawn = draw_metrics(systems, stream(1, "draws"), OPTIONS.num_replicates)
     for metric, measured in drawn[0].measured(0.9).items():
         assert measured.interval is not None, metric
@@ -140,10 +140,10 @@ def test_intervals_and_differences_on_the_same_draws() -> None:
     )
     difference = drawn[1].measured(0.9, drawn[0])[AUC]
     assert difference.interval is not None and 0 < difference.interval.low < difference.value
-    one = draw_metrics(
-        [ConfidenceSums(confidences, correct, 0 * speakers, 1, OPTIONS)], stream(1, "x"), 10
-    )
-    assert [one[0].measured(0.9)[metric].interval for metric in METRICS] == [None] * 4
+    for number in (1, 5):
+        few = ConfidenceSums(confidences, correct, speakers % number, number, OPTIONS)
+        [measured] = draw_metrics([few], stream(1, "x"), 10)
+        assert [measured.measured(0.9)[metric].interval for metric in METRICS] == [None] * 4
 
 
 @pytest.mark.parametrize(

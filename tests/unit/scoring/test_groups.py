@@ -10,7 +10,6 @@ import pytest
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_jsonl
-from privasr_k2.scoring.bootstrap import Interval
 from privasr_k2.scoring.counts import ErrorCounts
 from privasr_k2.scoring.groups import NOT_KNOWN, read_groups
 from privasr_k2.scoring.hypotheses import Utterance, Weights
@@ -50,7 +49,7 @@ def test_errors_of_each_value() -> None:
         "bob": ErrorCounts(hits=3, deletions=1),
     }
     assert (child.utterances, child.counts.percent) == (3, pytest.approx(100 * 2 / 10))
-    assert child.interval == Interval(pytest.approx(1 / 6), pytest.approx(1 / 4), 0.95)
+    assert child.interval is None
     assert adult.speakers == {"cat": ErrorCounts(hits=3, substitutions=2, insertions=1)}
     assert (adult.utterances, adult.counts.percent, adult.interval) == (2, 60.0, None)
     # A speaker may have utterances of both values.
@@ -70,8 +69,20 @@ def test_values_of_a_group_add_up_to_the_part() -> None:
 
 
 def test_a_group_of_everybody_has_the_interval_of_the_part() -> None:
-    part = scored({name: {"corpus": "x"} for name in GROUPS})
-    assert part.groups["corpus"]["x"].interval == part.interval is not None
+    """Speaker n has n errors in ten words; five of them are a group, six are all."""
+    utterances = [
+        Utterance(f"u{n}", "test", f"s{n}", ("a",) * 10, False, {POINT: ("a",) * (10 - n)})
+        for n in range(6)
+    ]
+    groups = {f"u{n}": {"corpus": "x", "of": "five" if n else "one"} for n in range(6)}
+    made = score_utterances(utterances, POINT, {}, groups)
+    part = score_part("test", made, OPTIONS, raw_refs=[], vocabulary=None)
+    assert part.groups["corpus"]["x"].interval == part.interval
+    assert part.interval is not None and 0.05 < part.interval.low < 0.25 < part.interval.high < 0.45
+    assert {value: score.interval for value, score in part.groups["of"].items()} == {
+        "five": None,
+        "one": None,
+    }
 
 
 def test_what_is_written_is_read_again_and_older_results_have_no_groups() -> None:

@@ -58,8 +58,6 @@ def test_counts_by_speaker_add_up_to_the_part() -> None:
     assert part.counts == ErrorCounts(hits=4, substitutions=1, deletions=1, insertions=2)
     assert part.counts.rate == pytest.approx(4 / 6)
     assert part.no_path == ("3",)
-    assert part.interval is not None
-    assert part.interval_note == ""
     assert part.oov is None
 
 
@@ -68,18 +66,16 @@ def test_unknown_words_of_the_references_are_counted() -> None:
     assert (part.oov, part.ref_words) == (2, 6)  # c and d
 
 
-@pytest.mark.parametrize(
-    ("kept", "note"),
-    [
-        (["1", "3"], "one speaker only"),
-        (["1", "4"], "one speaker only"),
-        (["4"], "no reference words"),
-    ],
-)
-def test_without_an_interval_it_says_why(kept: list[str], note: str) -> None:
-    part = _score([u for u in UTTERANCES if u.id in kept])
-    assert part.interval is None
-    assert part.interval_note == note
+def test_without_an_interval_it_says_why() -> None:
+    several = [utterance(f"u{i}", f"s{i}", "a b c d", "x b c d"[: 2 * i + 1]) for i in range(6)]
+    silent = utterance("v", "v", "", "q")
+    six = _score(several)
+    assert six.interval is not None and six.interval.low < six.interval.high
+    assert six.interval_note == ""
+    for kept, few in ((5, "5"), (1, "1")):
+        part = _score([*several[:kept], silent])
+        assert part.interval is None and part.interval_note.endswith(few)
+    assert _score([silent]).interval_note == "no reference words"
 
 
 def test_scored_units_apply_to_both_sides_and_not_to_the_vocabulary() -> None:
@@ -143,16 +139,19 @@ def test_another_role_is_refused() -> None:
 
 def test_the_recall_of_names_is_drawn_over_annotated_speakers() -> None:
     person, none = frozenset({"PER"}), frozenset[str]()
-    hyps = ["ask ann" if i % 3 else "ask on" for i in range(24)]
-    spoken = [utterance(f"u{i}", f"s{i % 4}", "ask ann", hyp) for i, hyp in enumerate(hyps)]
+    hyps = ["ask ann" if i % 3 else "ask on" for i in range(48)]
+    spoken = [utterance(f"u{i}", f"s{i % 8}", "ask ann", hyp) for i, hyp in enumerate(hyps)]
     scored = score_utterances(spoken, POINT, {})
-    words = {f"u{i}": (none, person) for i in range(24) if i % 4}
+    words = {f"u{i}": (none, person) for i in range(48) if i % 8 > 1}
     known = Entities(words, {}, ("PER",), frozenset())
     found = score_names("test_x", scored, known, OPTIONS)
-    assert found is not None and list(found.speakers) == ["s1", "s2", "s3"]
-    assert found.classes["PER"] == found.together == EntityCounts(12, 18, 12)
-    recall = Interval(12 / 18, 12 / 18, 0.95)  # 4 of 6 for each speaker
+    assert found is not None and list(found.speakers) == [f"s{n}" for n in range(2, 8)]
+    assert found.classes["PER"] == found.together == EntityCounts(24, 36, 24)
+    recall = Interval(24 / 36, 24 / 36, 0.95)  # 4 of 6 for each speaker
     assert found.intervals["PER"] == found.intervals[ALL] == recall
+    five = replace(known, words={name: of for name, of in words.items() if int(name[1:]) % 8 > 2})
+    few = score_names("test_x", scored, five, OPTIONS)
+    assert few is not None and few.intervals == {ALL: None, "PER": None}
     known = replace(known, words={"u1": (none, person), "u2": (none, none)}, names=("LOC", "PER"))
     few = score_names("test_x", scored, known, OPTIONS)
     assert few is not None and few.intervals == {ALL: None, "LOC": None, "PER": None}

@@ -25,7 +25,7 @@ def _records(part: str, hyps: list[list[str]]) -> list[dict[str, Any]]:
             {"lm_weight": lm, "insertion_penalty": penalty, "words": words}
             for (lm, penalty), words in zip(GRID, texts, strict=True)
         ]
-        reference = {"part": part, "speaker": f"s{i % 2}", "ref": "a b c d"}
+        reference = {"part": part, "speaker": f"s{i}", "ref": "a b c d"}
         records.append({"id": f"{part}-{i}", **reference, "no_path": False, "hyps": grid})
     return records
 
@@ -36,7 +36,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     dev = _records("dev_x", [["a b", "a b c d", "a"], ["a b c d", "a b c x", "a"]])
     write_jsonl(tmp_path / "exp/ctc/decode_dev/1.jsonl", dev)
-    test = _records("test_x", [["a b c d", "a x c d", "a"]] * 2) + _records(
+    test = _records("test_x", [["a b c d", "a x c d", "a"]] * 6) + _records(
         "test_y", [["a b c d"] * 3]
     )
     for job, record in enumerate(test, start=1):
@@ -73,8 +73,10 @@ def test_tune_score_and_report(tree: Path, capsys: Any) -> None:
     test = json.loads((tree / "exp/ctc/score_test/wer.json").read_text())
     assert test["lm_weight"] == 1.0
     assert test["parts"]["test_x"]["wer_percent"] == 25.0  # not the 0 that another weight gives
-    assert test["parts"]["test_x"]["oov"] == 2
-    assert test["parts"]["test_y"]["interval_note"] == "one speaker only"
+    assert test["parts"]["test_x"]["oov"] == 6
+    assert test["parts"]["test_x"]["interval"] == {"low": 0.25, "high": 0.25, "confidence": 0.95}
+    assert test["parts"]["test_y"]["interval"] is None
+    assert test["parts"]["test_y"]["interval_note"].endswith("1")
 
     paths = (tree / "exp/ctc").glob("score_*/wer-summary-*")
     summaries = {path.name: path.read_text().splitlines() for path in paths}
@@ -122,7 +124,7 @@ def test_a_lost_job_is_refused_and_earlier_results_stay(tree: Path) -> None:
     _score("test", *more)
     before = (tree / "exp/ctc/score_test/wer.json").read_bytes()
     (tree / "exp/ctc/decode_test/2.jsonl").unlink()
-    with refused("found 1 of 3 missing: test_x-1"):
+    with refused("found 1 of 7 missing: test_x-1"):
         _score("test", *more)
     assert (tree / "exp/ctc/score_test/wer.json").read_bytes() == before
 
@@ -144,21 +146,22 @@ def _write_corpus(tree: Path, **more: Any) -> None:
 
 def test_characters_and_entities_are_counted(tree: Path) -> None:
     supervision = {"text": "a b c d", "custom": {"entities": [[1, 3, "PER"]]}}
-    cuts = [{"id": f"test_x-{i}", "supervisions": [supervision]} for i in range(2)]
+    cuts = [{"id": f"test_x-{i}", "supervisions": [supervision]} for i in range(6)]
     write_jsonl(tree / "data/manifests/cuts_test.jsonl.gz", [*cuts, {"id": "test_y-0"}])
     call("tune_weights", "--in-hyps", "exp/ctc/decode_dev", "--out-weights", "w.json")
     _score("test", "--in-weights", "w.json")
     parts = json.loads((tree / "exp/ctc/score_test/wer.json").read_text())["parts"]
-    # Twice "a x c d" for "a b c d".
+    speakers = [f"s{i}" for i in range(6)]
+    # Six times "a x c d" for "a b c d".
     assert parts["test_x"]["characters"]["cer_percent"] == pytest.approx(100 / 7)
-    assert parts["test_x"]["characters"]["counts"]["hits"] == 12
-    assert set(parts["test_x"]["characters"]["speakers"]) == {"s0", "s1"}
-    counts = {"hits": 2, "ref_words": 4, "hyp_words": 2}
+    assert parts["test_x"]["characters"]["counts"]["hits"] == 36
+    assert set(parts["test_x"]["characters"]["speakers"]) == set(speakers)
+    counts = {"hits": 6, "ref_words": 12, "hyp_words": 6}
     interval = {"low": 0.5, "high": 0.5, "confidence": 0.95}
     assert parts["test_x"]["entities"] == {
-        "utterances": 2,
+        "utterances": 6,
         "classes": {"PER": {**counts, "recall_percent": 50.0, "precision_percent": 100.0}},
-        "speakers": {name: {"all": [1, 2, 1], "PER": [1, 2, 1]} for name in ("s0", "s1")},
+        "speakers": {name: {"all": [1, 2, 1], "PER": [1, 2, 1]} for name in speakers},
         "recall_intervals": {"all": interval, "PER": interval},
     }
     assert "entities" not in parts["test_y"]
@@ -166,7 +169,8 @@ def test_characters_and_entities_are_counted(tree: Path) -> None:
 
 
 def test_groups_of_the_corpus_are_counted(tree: Path) -> None:
-    said = [("test_x-0", {"age": "child"}), ("test_x-1", {"age": "adult"}), ("test_y-0", {})]
+    said = [(f"test_x-{i}", {"age": "adult" if i % 2 else "child"}) for i in range(6)]
+    said.append(("test_y-0", {}))
     cuts = [{"id": name, "supervisions": [{"custom": custom}]} for name, custom in said]
     write_jsonl(tree / "data/manifests/cuts_test.jsonl.gz", cuts)
     _write_corpus(tree, groups=["age", "gender"])
@@ -181,9 +185,7 @@ def test_groups_of_the_corpus_are_counted(tree: Path) -> None:
     assert [*parts["test_y"]["groups"]["age"]] == ["not known"]
     records = read_jsonl(tree / "exp/ctc/score_test/utterances.jsonl")
     assert {record["id"]: record["groups"]["age"] for record in records} == {
-        "test_x-0": "child",
-        "test_x-1": "adult",
-        "test_y-0": "not known",
+        name: of.get("age", "not known") for name, of in said
     }
 
 
@@ -206,4 +208,4 @@ def test_words_left_out_count_neither_when_weights_are_chosen_nor_when_they_are_
     assert json.loads((tree / "w.json").read_text())["wer_percent"] == pytest.approx(100 / 6)
     _score("test", "--in-weights", "w.json")
     part = json.loads((tree / "exp/ctc/score_test/wer.json").read_text())["parts"]["test_x"]
-    assert part["counts"] == {"hits": 6, "substitutions": 0, "insertions": 0, "deletions": 0}
+    assert part["counts"] == {"hits": 18, "substitutions": 0, "insertions": 0, "deletions": 0}

@@ -16,15 +16,20 @@ SPOKEN = {"a": ["ah"], "b": ["b", "iy"], "c": ["s", "iy"], "d": ["d", "iy"], "se
 
 
 def test_phones_of_words_are_counted(tmp_path: Path) -> None:
-    # One phone of c is wrong; d is deleted; a homophone; a word that nobody can say.
-    score = _write(tmp_path / "x", ["a b b d", "a b c", "a b sea d", "a b c d zz"])
+    # One phone of c is wrong; d is deleted; a homophone; a word that nobody can say; two are right.
+    hyps = ["a b b d", "a b c", "a b sea d", "a b c d zz", "a b c d", "a b c d"]
+    score = _write(tmp_path / "x", [*hyps])
     [(place, found)] = phone_rates(score, SPOKEN).items()
     assert place == Place("test_x")
-    assert found.counts == ErrorCounts(hits=25, substitutions=1, deletions=2, insertions=1)
-    assert found.unspoken == 1 and found.counts.percent == pytest.approx(100 * 4 / 28)
+    assert found.counts == ErrorCounts(hits=39, substitutions=1, deletions=2, insertions=1)
+    assert found.unspoken == 1 and found.counts.percent == pytest.approx(100 * 4 / 42)
     interval = found.interval
-    # Errors of the speakers: s0 1 substitution and 1 insertion, s1 2 deletions, s2 none.
-    assert interval is not None and (interval.low, interval.high) == (0.0, pytest.approx(2 / 7))
+    # Errors of the speakers: s0 1 substitution, s1 2 deletions, s3 1 insertion, the others none.
+    # None in all six draws: 1 of 64, which is below 2.5 %.
+    assert interval is not None and interval.low == pytest.approx(1 / 42)
+    assert 6 / 42 < interval.high < 9 / 42
+    [few] = phone_rates(_write(tmp_path / "y", [*hyps[:5]]), SPOKEN).values()
+    assert few.interval is None and few.counts.percent == pytest.approx(100 * 4 / 35)
     assert words_of([score]) == ({"a", "b", "c", "d"}, {"a", "b", "c", "d", "sea", "zz"})
 
 
@@ -37,9 +42,7 @@ def test_phones_of_groups_are_counted(tmp_path: Path) -> None:
     assert child.counts == ErrorCounts(hits=20, substitutions=1, insertions=1)
     assert adult.counts == ErrorCounts(hits=5, deletions=2)
     assert (child.unspoken, adult.unspoken) == (1, 0)
-    # s0 has 2 errors in 14 phones, s2 none in 7; s1 is alone.
-    assert child.interval is not None and child.interval.high == pytest.approx(2 / 14)
-    assert adult.interval is None
+    assert child.interval is None and adult.interval is None  # three speakers, and one
 
 
 def test_bad_input(tmp_path: Path) -> None:
