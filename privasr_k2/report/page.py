@@ -95,12 +95,12 @@ def _section(
 
 
 def _headline_rows(index: Index) -> Iterator[tuple[Row, Row]]:
-    """Headline systems, each with its error rates, else its perplexities, else without a value."""
+    """Headline systems, each with its error rates and its perplexities, else without a value."""
     for rows in index.of_system.values():
         if rows[0].headline:
             scores = (row for row in rows if row.kind == "score_test")
             rates = [row for row in scores if row.metric in ("wer", "per")]
-            rates = rates or [row for row in rows if row.metric == "ppl"]
+            rates += [row for row in rows if row.metric == "ppl"]
             empty = dict.fromkeys(("kind", "part", "item"), "")
             empty |= {"metric": "wer", "value": None, "low": None, "high": None}
             yield from ((rows[0], rate) for rate in rates or [replace(rows[0], **empty)])
