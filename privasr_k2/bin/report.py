@@ -5,11 +5,13 @@ r"""Write the results of a recipe, or one page of several recipes' results.
         --out-results exp/pate/results.jsonl --out-figures exp/pate/figures \
         --out-layout exp/pate/layout.yaml --out-owner exp/pate/owner_figures.jsonl \
         --ledger privacy/ledger.json \
-        --config conf/common.yaml#report conf/reports/pate.yaml --set command='./run.sh mini pate'
+        --config conf/common.yaml#report conf/published.yaml#yang2022 conf/reports/pate.yaml \
+        --set command='./run.sh mini pate'
     privasr verb report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml \
         --out-page exp/report.html
     privasr verb report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
-        --config conf/common.yaml#report --out-beside docs/results.md
+        --in-published conf/published.yaml --config conf/common.yaml#report \
+        --out-beside docs/results.md
 
 Of people for whom a guarantee is claimed, results show how many units they are. Exact sums of their
 data go to --out-owner, which its owner alone can read: do not publish it.
@@ -25,11 +27,12 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from privasr_k2 import config
+from privasr_k2 import config, sections
 from privasr_k2.bin import cli
 from privasr_k2.environment import code_version
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_jsonl, write_text
+from privasr_k2.recipe import layers
 from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path
 from privasr_k2.recipe.systems import read_systems
@@ -68,6 +71,7 @@ def main() -> None:
         out_owner="[FILE] exact figures of protected people, for their owner alone",
         in_results="[FILE+] results.jsonl of recipes",
         in_layouts="[FILE+] beside the results",
+        in_published="[FILE] figures of papers, a section each, for layouts without",
         out_page="[FILE] report.html, which needs no other file",
         out_beside="[FILE] a page with the table's markers",
     )
@@ -124,7 +128,7 @@ def _report(args: argparse.Namespace) -> None:
 def _recipes(args: argparse.Namespace) -> list[tuple[Layout, list[Row]]]:
     """Each file of results with its layout."""
     paths: list[Path] = args.in_layouts or []
-    layouts = {path: config.load(Layout, [*args.config, path]) for path in paths}
+    layouts = {path: config.load(Layout, _layers(path, args)) for path in paths}
     known: dict[Path | str, Layout] = {layout.recipe: layout for layout in layouts.values()}
     known |= {path.parent: layout for path, layout in layouts.items() if path.name == "layout.yaml"}
     recipes = []
@@ -138,6 +142,12 @@ def _recipes(args: argparse.Namespace) -> list[tuple[Layout, list[Row]]]:
     if not recipes:
         raise ConfigError("the command line", "--in-results", "none", "see --help")
     return recipes
+
+
+def _layers(path: Path, args: argparse.Namespace) -> list[Path]:
+    """The figures of a layout's paper come before it: layouts of results hold theirs."""
+    published = sections.below(args.in_published or "", str(layers.value([str(path)], "paper")))
+    return [*args.config, *([Path(published)] if sections.exists(published) else []), path]
 
 
 if __name__ == "__main__":

@@ -286,11 +286,13 @@ class Recipe:
             layout: file of ``conf/reports/``, if it is not the recipe's own.
         """
         artifacts = (p for system in self.systems.values() for p in system.artifacts.values())
+        layout = f"reports/{layout or self.name}"
+        paper = layers.value(self.config(layout), "paper")
         self.report_path = self.stage(
             number,
             "results",
             "report",
-            config=("report", f"reports/{layout or self.name}"),
+            config=("report", *([paper] if paper else []), layout),
             in_systems=self.systems_file,
             in_artifacts=[*dict.fromkeys(path.split("#")[0] for path in artifacts)],
             in_manifests=manifests,

@@ -14,7 +14,7 @@ from privasr_k2.report.tables import Cell, Index, Table, change_of, markdown_tab
 START, END = "<!-- beside the papers: made by report --out-beside -->", "<!-- end -->"
 _METRICS, _KINDS = ("wer", "per", "ppl"), ("score_test", "perplexity", "run")
 _COLUMNS = (
-    *((title, True) for title in ("paper", "system", "corpus", "figure")),
+    *((title, True) for title in ("paper", "its data", "system", "corpus", "figure")),
     *((title, False) for title in ("there", "here", "interval", "change %", "p (Holm)", "epsilon")),
     ("unit", True),
     ("epsilon, person", False),
@@ -36,20 +36,19 @@ def _rows(layout: Layout, rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
         for row in of_system:
             if row.metric not in _METRICS or row.item or row.kind not in _KINDS:
                 continue
-            published = layout.published_for(row, row.metric)
-            if published is None and not row.headline:
+            figures = {
+                name: layout.published_for(row, row.metric, name)
+                for name in layout.data_sets(row.metric)
+            }
+            there = {name: str(figure) for name, figure in figures.items() if figure is not None}
+            if not there and not row.headline:
                 continue
             test = index.comparison(row, row.metric, row.part, "")
             other = None if test is None else index.find(test.against, row.metric, row.part)
             relative = change_of(row, other)
             change = NOTHING if relative is None else f"{relative:+.2f}"
             where = f"{row.corpus}, {row.part}" if row.part else row.corpus
-            texts = (
-                layout.paper or NOTHING,
-                row.label,
-                where,
-                title_of(row.metric),
-                str(published or NOTHING),
+            here = (
                 text_of(row.metric, row.value),
                 interval_text(row.metric, row.low, row.high),
                 change,
@@ -58,7 +57,10 @@ def _rows(layout: Layout, rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
                 row.unit or NOTHING,
                 text_of("person_epsilon", row.person_epsilon),
             )
-            yield tuple(Cell(text) for text in texts)
+            for data, figure in (there or {NOTHING: NOTHING}).items():
+                names = layout.paper or NOTHING, data or NOTHING, row.label, where
+                texts = (*names, title_of(row.metric), figure, *here)
+                yield tuple(Cell(text) for text in texts)
 
 
 def with_block(text: str, block: str, place: Path) -> str:

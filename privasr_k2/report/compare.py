@@ -56,6 +56,7 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         "figures": [],
         "people": [],
         "published": [],
+        "as_published": [],
         "notes": [],
     }
     layout = config.from_values(Layout, values, "compare")

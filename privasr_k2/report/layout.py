@@ -10,7 +10,8 @@ A column is written ``NAME [VIEW [AGAINST]]``:
     METRIC change [public|not_private]      in per cent, against the first declared, or that one
     METRIC p [public|not_private]           p-value by Holm of that comparison
     METRIC remains public                   per cent of the gain of not_private over public
-    METRIC published                        the paper's figure for the same facts
+    METRIC published                        the paper's figures for the same facts, a column for
+                                            each of its data sets
 
 A mapping ``{COLUMN: TITLE}`` gives a column another title. ``{unit}`` in the title or a note of a
 table or figure stands for the units that its rows protect.
@@ -19,7 +20,7 @@ table or figure stands for the units that its rows protect.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -51,12 +52,16 @@ Where = Mapping[str, Any]
 
 
 class Column(NamedTuple):
-    """A column of a table: what it shows, how, against which system, and its heading."""
+    """A column of a table: what it shows, how, against which system, and its heading.
+
+    ``data_set``: whose figure it is, of those that the paper has.
+    """
 
     name: str
     view: str
     against: str
     title: str
+    data_set: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,10 @@ class Layout(Checked):
         facts: fact -> its title, or ``{title: ..., labels: {value: label}}``.
         tables, figures: with the attributes of :class:`TableLayout` and :class:`FigureLayout`.
         people: numbers of people for whom error rates are projected (``report.projection``).
-        published: ``where`` and the paper's figures, by metric; the first that fits counts.
+        published: ``where``, and for each data set of the paper its figures by metric, from
+            ``conf/published.yaml``; the first that fits counts. In layouts of older results the
+            figures stand beside ``where``, of a data set without a name.
+        as_published: tables of the paper, each with ``literal`` rows.
         notes: at the end.
     """
 
@@ -153,6 +161,7 @@ class Layout(Checked):
     figures: list[Any]
     people: list[int]
     published: list[Any]
+    as_published: list[Any]
     notes: list[str]
 
     def __post_init__(self) -> None:
@@ -161,7 +170,7 @@ class Layout(Checked):
 
     @property
     def all_tables(self) -> list[TableLayout]:
-        """Its tables, checked, and the one by groups, which has rows where a corpus names any.
+        """Its tables and the paper's, checked, and that by groups, where a corpus names any.
 
         Raises:
             ConfigError: an unknown key, column, metric or fact.
@@ -169,7 +178,8 @@ class Layout(Checked):
         model = [f"{FACTS}model"] if "model" in self.facts else []
         counts = ("utterances", "words", "wer", "wer interval", "word_per", "word_per interval")
         columns = ["label", *model, "part", "group", {"item": "value"}, *counts, "speakers"]
-        return [self._table(table) for table in (*self.tables, _BY_GROUP | {"columns": columns})]
+        by_group = _BY_GROUP | {"columns": columns}
+        return [self._table(table) for table in (*self.tables, *self.as_published, by_group)]
 
     @property
     def all_figures(self) -> list[FigureLayout]:
@@ -192,12 +202,18 @@ class Layout(Checked):
             )
         return figures
 
-    def published_for(self, row: Row, metric: str) -> float | str | None:
-        """The paper's figure of a system."""
+    def published_for(self, row: Row, metric: str, data_set: str) -> float | str | None:
+        """The paper's figure of a system on one of its data sets."""
         for published in self.published:
-            if metric in published and fits(row, published["where"]):
-                return published[metric]
+            figures = _by_data_set(published).get(data_set, {})
+            if metric in figures and fits(row, published["where"]):
+                return figures[metric]
         return None
+
+    def data_sets(self, metric: str) -> tuple[str, ...]:
+        """The paper's data sets with published figures of a metric, in their order."""
+        every = [item for published in self.published for item in _by_data_set(published).items()]
+        return tuple(dict.fromkeys(name for name, figures in every if metric in figures))
 
     def fact_title(self, name: str) -> str:
         """The heading of a fact."""
@@ -217,7 +233,7 @@ class Layout(Checked):
         keys = (*of_rows, "columns", "sort", "notes")
         self._check_keys(told, keys, f"table {told.get('title')!r}")
         columns, sort = (
-            tuple(self._column(column) for column in told.get(key, ()))
+            tuple(each for column in told.get(key, ()) for each in self._columns(column))
             for key in ("columns", "sort")
         )
         if told.get("split") and told["split"] not in self.facts:
@@ -228,6 +244,17 @@ class Layout(Checked):
         rows = {"items": groups or told.get("items", False), "groups": groups}
         where, split = told.get("where", {}), told.get("split", "")
         return TableLayout(told["title"], where, split=split, **rows, **lists)
+
+    def _columns(self, told: Any) -> Iterator[Column]:
+        """A column, or one for each data set of the paper."""
+        column = self._column(told)
+        data_sets = self.data_sets(column.name) if column.view == "published" else ()
+        for name in data_sets:
+            before, colon, behind = column.title.partition(": ")
+            title = f"{before}, {name}{colon}{behind}" if name else column.title
+            yield column._replace(title=title, data_set=name)
+        if not data_sets:
+            yield column
 
     def _column(self, told: Any) -> Column:
         text, title = next(iter(told.items())) if isinstance(told, Mapping) else (told, "")
@@ -266,6 +293,14 @@ class Layout(Checked):
     def _wrong(self, found: str, expected: str) -> None:
         place = f"the layout of {self.recipe}"
         raise ConfigError(place, expected, found, "correct it in conf/reports")
+
+
+def _by_data_set(published: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Figures by metric, by data set; older layouts name none."""
+    figures = {name: value for name, value in published.items() if name != "where"}
+    named = {name: value for name, value in figures.items() if isinstance(value, Mapping)}
+    bare = {name: value for name, value in figures.items() if name not in named}
+    return {**named, "": bare} if bare else named
 
 
 def with_units(text: str, rows: Iterable[Row]) -> str:

@@ -206,7 +206,7 @@ def _cell(
         text = getattr(place if name in Place._fields else row, name)
         return Cell(text or NOTHING, text or None)
     if column.view == "published":
-        figure = layout.published_for(row, name)
+        figure = layout.published_for(row, name, column.data_set)
         return _EMPTY if figure is None else Cell(str(figure), _number(figure))
     if name in HOLDS and column.view == "value" and LEDGER not in kinds:
         value = getattr(row, name)

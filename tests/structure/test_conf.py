@@ -119,7 +119,11 @@ def test_defaults_load(name: str) -> None:
 
 @pytest.mark.parametrize("file", REPORTS, ids=lambda path: path.stem)
 def test_layouts_of_reports_load(file: Path) -> None:
-    config.load(resolve("report"), [Path(defaults(ROOT)["report"]), file])
+    layout = config.load(resolve("report"), [Path(defaults(ROOT)["report"]), file])
+    # Published figures stand in one file, by papers.
+    assert (layout.published, layout.as_published) == ([], [])
+    papers = sections.names(CONF / "published.yaml")
+    assert layout.paper == "" or layout.paper in papers
 
 
 @pytest.mark.parametrize("name", BASES)

@@ -14,6 +14,7 @@ from privasr_k2.privacy import events, release
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.people import People
 from privasr_k2.privacy.spending import Spending
+from privasr_k2.recipe import layers
 from privasr_k2.recipe.systems import System
 from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import Context
@@ -33,8 +34,11 @@ def hyps(wrong: int, text: str = "x b c d") -> dict[str, str]:
 
 
 def layout(name: str, *values: str) -> Layout:
-    """A layout of ``conf/reports``."""
-    return config.load(Layout, [section("report"), CONF / "reports" / f"{name}.yaml"], values)
+    """A layout of ``conf/reports``, with its paper's figures."""
+    own = CONF / "reports" / f"{name}.yaml"
+    paper = layers.value([str(own)], "paper")
+    published = [section(paper)] if paper else []
+    return config.load(Layout, [section("report"), *published, own], values)
 
 
 def context(systems: Sequence[System], *tests: str) -> Context:

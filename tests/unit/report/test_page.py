@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2 import config
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.privacy import events
@@ -23,7 +22,6 @@ from privasr_k2.privacy.people import People
 from privasr_k2.privacy.spending import shown
 from privasr_k2.recipe.systems import System, write_systems
 from privasr_k2.report.beside import END, START, beside_papers, with_block
-from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import p_text
 from privasr_k2.report.page import headline, headline_plots, page
 from privasr_k2.report.results import collect, read_rows
@@ -251,10 +249,7 @@ def test_in_a_browser(html: Path, width: int) -> None:
 
 
 def test_the_table_beside_the_papers_is_that_of_the_committed_results() -> None:
-    layouts = {
-        path.stem: config.load(Layout, [section("report"), path])
-        for path in (CONF / "reports").glob("*.yaml")
-    }
+    layouts = {path.stem: layout(path.stem) for path in (CONF / "reports").glob("*.yaml")}
     results = [
         (layouts["pate" if rows[0].recipe == "dpsgd" else rows[0].recipe], rows)
         for path in sorted((ROOT / "egs").glob("*/results*.jsonl"))
@@ -262,6 +257,20 @@ def test_the_table_beside_the_papers_is_that_of_the_committed_results() -> None:
     ]
     text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert with_block(text, beside_papers(results), Path("docs/results.md")) == text
+
+
+def test_the_verb_reads_published_figures_for_layouts_without(tmp_path: Path) -> None:
+    page_of = f"--in-layouts {CONF}/reports/fedlm.yaml --config {section('report')} --out-page"
+    shown = {}
+    for name, published in (("with", f"--in-published {CONF}/published.yaml"), ("without", "")):
+        results = f"--in-results {ROOT}/egs/scotus/results_fedlm.jsonl"
+        call(f"report {results} {published} {page_of} {tmp_path}/{name}.html")
+        tables = _Text((tmp_path / f"{name}.html").read_text()).tables
+        shown[name] = {head for table in tables for head in table[0] if "published" in head}
+    both = {f"{of}: {figure}" for of in ("Conversation", "Voice Command")
+            for figure in ("PPL", "WER %")}  # fmt: skip
+    expected = {f"published, {of}" for of in {*both, "Conversation: epsilon"}}
+    assert shown == {"with": expected, "without": set()}
 
 
 def test_the_block_is_renewed_and_needs_its_markers(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.federated.train import paper_epsilon
 from privasr_k2.fileio import write_json
+from privasr_k2.recipe.front import declare
 from privasr_k2.recipe.systems import System
 from privasr_k2.report.compare import comparison_text
 from privasr_k2.report.figures import Plot, Point, plots_of, scale_of, svg_of, write_figures
@@ -50,8 +51,13 @@ def test_every_layout_is_whole(name: str) -> None:
     assert read.recipe == name
     assert read.all_tables
     assert all(fact in read.facts for table in read.all_tables for fact in [table.split] if fact)
+    assert all(table.literal for table in read.all_tables if table.title.endswith("as published"))
     for told in read.published:
-        assert set(told) - {"where"} <= set(METRICS), told
+        figures = {name: of for name, of in told.items() if name != "where"}
+        assert figures and all(set(of) <= set(METRICS) for of in figures.values()), told
+    shown = {column.name for table in read.all_tables for column in table.columns
+             if column.view == "published"}  # fmt: skip
+    assert shown == {metric for metric in METRICS if read.data_sets(metric)}
 
 
 @pytest.mark.parametrize(
@@ -73,8 +79,11 @@ def test_a_layout_with_an_error_is_refused(value: str, message: str) -> None:
 def test_figures_of_the_papers_stand_beside_the_same_facts(tmp_path: Path) -> None:
     row = figure(rows_of(tmp_path, [system(tmp_path, "a", "x", 3)]), "a", "wer")
 
-    def published(name: str, metric: str = "wer", **facts: object) -> object:
-        return layout(name).published_for(replace(row, facts=facts), metric)  # type: ignore[arg-type]
+    first = {"classlm": "AMI", "fedlm": "Conversation", "fmp": "AMI Meeting"}
+
+    def published(name: str, metric: str = "wer", data: str = "", **facts: object) -> object:
+        of = replace(row, facts=facts)  # type: ignore[arg-type]
+        return layout(name).published_for(of, metric, data or first[name])
 
     assert published("classlm", setting="sanitized", model="M1") == 32.3
     assert published("classlm", "ppl", setting="adapt", percent=15, model="M2", equation=2) == 91
@@ -88,7 +97,65 @@ def test_figures_of_the_papers_stand_beside_the_same_facts(tmp_path: Path) -> No
     assert published("fedlm", "ppl", **noise, client_sampling="ordered") is None
     assert published("fmp", study="release", published=True, epsilon=0.1) == 31.59
     assert published("fmp", study="release", epsilon=0.1) is None
-    assert published("fmp", study="weights", kernel_bandwidth=1, alpha=0.5, beta=0.25) == 30.96
+    sharp = {"study": "weights", "kernel_bandwidth": 1, "alpha": 0.5, "beta": 0.25}
+    assert published("fmp", **sharp) == 30.96
+    assert published("fmp", data="Curated Video", **sharp) == 7.65
+    assert published("fmp", data="Curated Video", study="rounds", rounds=5) is None
+    hard = {"adaptation": "federated", "init": "pretrained", "confidences": "hard"}
+    assert published("fedlm", data="Voice Command", **hard) == 8.82
+    assert published("fedlm", "ppl", "Voice Command", **hard) == 8.0
+    assert published("fedlm", "ppl", "Voice Command", **noise, client_sampling="poisson") is None
+
+
+def test_a_column_for_each_data_set_of_the_paper(tmp_path: Path) -> None:
+    """Those of liu2021, table 2 and 3; in table 4 one has no figures."""
+    values = {
+        "none": ({"adaptation": "none"}, "109.4", "420.4", "7.96", "9.89"),
+        "server": ({"adaptation": "server", "init": "pretrained", "confidences": "all"},
+                   "31.3", "7.9", "7.79", "9.04"),
+        "scratch": ({"adaptation": "server", "init": "scratch", "confidences": "all"},
+                    "34.7", None, "7.81", None),
+    }  # fmt: skip
+    path = perplexities(tmp_path / "p.json", dict.fromkeys(values, 50.0))
+    systems = [
+        system(
+            tmp_path, name, "x", 3, facts=of, artifacts={"perplexity": f"{path}#{name}"}
+        )
+        for name, (of, *_) in values.items()
+    ]  # fmt: skip
+    titles = [
+        f"published, {data}: {figure}"
+        for figure in ("PPL", "WER %") for data in ("Conversation", "Voice Command")
+    ]  # fmt: skip
+    tables = [table for table in tables_of(layout("fedlm"), rows_of(tmp_path, systems))]
+    shown = {
+        row[0].text: {title: cell.text for (title, _), cell in zip(table.columns, row, strict=True)}
+        for table in tables
+        if table.title.startswith(("Tables 2 and 3", "Table 4"))
+        for row in table.rows
+    }
+    for name, (_, *expected) in values.items():
+        assert [shown[name].get(title) for title in titles] == expected, name
+
+
+def test_layouts_of_older_results_have_figures_without_a_data_set(tmp_path: Path) -> None:
+    told = "published=[{where: {study: all}, wer: 32.83}]"
+    rows = rows_of(tmp_path, [system(tmp_path, "a", "public", 3, facts={"study": "all"})])
+    first, *_ = tables_of(layout("fmp", told), rows)
+    assert first.columns[-1][0] == "published: WER %" and first.rows[0][-1].text == "32.83"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [("fedlm", []), ("fmp", ["--as-published", "true"]), ("classlm", [])],
+)
+def test_every_published_figure_has_its_system(
+    tmp_path: Path, recipe: str, words: list[str]
+) -> None:
+    declared = declare("mini", recipe, ["--work-dir", str(tmp_path), *words], CONF.parent, tmp_path)
+    for told in layout(recipe).published:
+        found = [of for of in declared.systems if fits(of, told["where"])]  # type: ignore[arg-type]
+        assert found, told["where"]
 
 
 def test_the_published_epsilons_are_near_those_of_its_plan() -> None:
@@ -232,7 +299,7 @@ def test_artifacts_of_the_whole_recipe_have_their_tables(tmp_path: Path) -> None
     made = {table.title: table for table in tables_of(layout("fmp"), rows_of(tmp_path, systems))}
     assert cells(made["Chosen on the clients of dev"], "all systems")["lambda"] == "0.6"
     assert [row[0].text for row in made["Table 2: rounds"].rows] == ["baseline", "T1"]
-    assert cells(made["Table 2: rounds"], "T1")["published: WER %"] == "31.44"
+    assert cells(made["Table 2: rounds"], "T1")["published, AMI Meeting: WER %"] == "31.44"
 
 
 def test_the_gain_that_remains_is_counted_beyond_the_control(tmp_path: Path) -> None:
@@ -253,8 +320,8 @@ def test_the_gain_that_remains_is_counted_beyond_the_control(tmp_path: Path) -> 
     [remains] = [title for title, _ in table.columns if "remains" in title]
     shown = {n: cells(table, f"eps {n}")[remains] for n in (1, 2, 8)}
     assert shown == {1: "-25", 2: "0", 8: "75"}
-    published = cells(table, "control").get("published: WER %")
-    assert published != "31.02" == cells(table, "exact")["published: WER %"]
+    published = cells(table, "control").get("published, AMI Meeting: WER %")
+    assert published != "31.02" == cells(table, "exact")["published, AMI Meeting: WER %"]
 
 
 def test_a_report_has_at_most_so_many_lines(tmp_path: Path) -> None:
