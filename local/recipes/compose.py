@@ -21,8 +21,8 @@ class Options(SanitizedOptions):
     """Those of sanitized text, of federated training, and of releases of unigrams."""
 
     nnlm: NeuralLm = option("lstm", "neural LM")
-    client: Literal["speaker", "zipf", "devices"] | None = option(
-        None, "clients: speakers, or devices as in fedlm (default: speaker; paper: zipf)")
+    client: Literal["speaker", "zipf", "devices"] = option(
+        "speaker", "clients: speakers, or devices as in fedlm")
     devices: Count | None = from_conf("clients.devices", "zipf, devices: number of devices")
     noise_multiplier: Positive = option(0.5, "noise of federated training, by the clip")
     clip: Positive = option(0.5, "largest L2 norm of a client's update")

@@ -20,13 +20,13 @@ class ClientOptions(FirstPassOptions):
     nnlm_text: Path | None = path_option(
         "public text of the neural LM in place of the corpus's, a sentence a line; "
         "with --decode false of the vocabulary, too")
-    client_text: Literal["first_pass", "rescored"] | None = option(
-        None, "what clients have: best hypotheses of the first pass, or after rescoring with the "
-        "pre-trained LM (default: first_pass; paper: rescored)")
+    client_text: Literal["first_pass", "rescored"] = option(
+        "first_pass", "what clients have: best hypotheses of the first pass, or after rescoring "
+        "with the pre-trained LM")
     adapt_role: str = option("adapt", "part of the corpus whose utterances clients have")
-    client: Literal["speaker", "zipf", "devices"] | None = option(
-        None, "clients: speakers, or simulated devices with random utterances (zipf) or whole "
-        "speakers (devices) (default: speaker; paper: zipf)")
+    client: Literal["speaker", "zipf", "devices"] = option(
+        "speaker", "clients: speakers, or simulated devices with random utterances (zipf) or whole "
+        "speakers (devices)")
     devices: Count | None = from_conf("clients.devices", "zipf, devices: number of devices")
     recognizer: str | None = from_conf(
         "earnings21_clients.recognizer", "earnings21: recognizer whose words clients have")
@@ -108,13 +108,12 @@ def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, lm: str, *
                        tune: bool) -> Clients:
     """Stage 11: clients with best hypotheses, maybe after rescoring by the pre-trained ``lm``."""
     role, exp, rescored = o.adapt_role, r.exp, ""
-    default = "rescored" if r.data.preset == "paper" else "first_pass"
-    if (o.client_text or default) == "rescored":
+    if o.client_text == "rescored":
         rescored = _rescore(r, o, first, lm, ("dev", role) if tune else (role,))
     hyps = {part: f"{rescored}/decode_{part}" if rescored else None for part in ("dev", role)}
     train = _make_clients(r, 11, "text of clients", f"{exp}/clients.jsonl.gz",
                           in_nbest=f"{exp}/confidence/nbest_{role}", in_hyps=hyps[role],
-                          set=dealt(r, o))
+                          set=dealt(o))
     dev = f"{exp}/dev/clients.jsonl.gz"
     if tune:
         dev = _make_clients(r, 11, "recognized text of dev", f"{exp}/dev/recognized.jsonl.gz",
@@ -156,7 +155,7 @@ def said_clients(r: Recipe, o: ClientOptions, manifests: str) -> Clients:
     cuts = {part: {"in_cuts": f"{manifests}/cuts_{part}.jsonl.gz"}
             for part in (o.adapt_role, "dev", "test")}
     train = _make_clients(r, 10, "text of clients", f"{r.exp}/clients.jsonl.gz",
-                          **cuts[o.adapt_role], set={**dealt(r, o), "text": "ref"})
+                          **cuts[o.adapt_role], set={**dealt(o), "text": "ref"})
     return _with_references(r, 10, o, train, f"{r.exp}/dev/clients.jsonl.gz", cuts)
 
 
@@ -178,20 +177,14 @@ def _make_clients(r: Recipe, number: int, title: str, out: str, *, set: dict[str
                    out_text=out_text, set=set)
 
 
-def client_kind(r: Recipe, o: Any) -> str:
-    """What a client is: a person, unless the paper's devices are asked for."""
-    return str(o.client or ("zipf" if r.data.preset == "paper" else "speaker"))
-
-
 def client_share(r: Recipe, o: Any, of_devices: float | None) -> float | None:
     """The share of clients in a round, where no option says it: speakers are few."""
-    return 0.2 if client_kind(r, o) == "speaker" and r.data.preset != "paper" else of_devices
+    return 0.2 if o.client == "speaker" and r.data.preset != "paper" else of_devices
 
 
-def dealt(r: Recipe, o: Any) -> dict[str, Any]:
+def dealt(o: Any) -> dict[str, Any]:
     """Settings of make_clients."""
-    kind = client_kind(r, o)
-    return {"client": kind, "devices": None if kind == "speaker" else o.devices}
+    return {"client": o.client, "devices": None if o.client == "speaker" else o.devices}
 
 
 def _with_references(
@@ -211,11 +204,10 @@ def _with_references(
 
 def protected_people(r: Recipe, role: str, o: Any) -> tuple[str, str]:
     """What the ledger calls the clients of a role, and their unit."""
-    kind = client_kind(r, o)
-    if kind == "speaker":
+    if o.client == "speaker":
         return f"{r.people}/{role}", "speaker"
     # A device may hold several speakers; with zipf a speaker is on several devices.
-    name = "devices" if kind == "zipf" else "devices_of_speakers"
+    name = "devices" if o.client == "zipf" else "devices_of_speakers"
     return f"{r.people}/{role}/{name}" + (f"_{o.devices}" if o.devices else ""), "device"
 
 

@@ -16,7 +16,7 @@ def train_federated(r: Recipe, o: Any, init: str) -> tuple[str, str]:
     """
     clients = r.stage(11, "clients and what was recognized", "make_clients", config="clients",
                       in_nbest=f"{r.exp}/nbest_adapt", out_clients=f"{r.exp}/clients.jsonl.gz",
-                      set=dealt(r, o))
+                      set=dealt(o))
     r.stage(11, "references of dev", "make_clients", config="clients",
             in_nbest=f"{r.exp}/nbest_dev", out_clients=f"{r.exp}/dev/clients.jsonl.gz",
             out_text=f"{r.exp}/dev/text.txt.gz", set={"client": "speaker", "text": "ref"})

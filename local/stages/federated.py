@@ -140,6 +140,8 @@ class Adaptation:
         system = self._declare("fl", use, others, scratch=scratch)
         rounds = {"rounds": self.o.rounds,
                   "client_fraction": self.o.client_fraction or self._share(None)}
+        if self.r.data.preset == "paper" and rounds["client_fraction"]:
+            rounds["sampling"] = "poisson"  # its cohorts have one size, which no share changes
         rates = self._tune(number, "fl_scratch" if scratch else "fl",
                            {"confidences.use": "all", **rounds, **_init(scratch)})
         self._train(number, f"federated, {system.name}", system, rates, None,

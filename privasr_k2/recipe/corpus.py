@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -73,10 +74,21 @@ class Corpus:
         file = root / f"privasr_k2/corpora/{name}.py"
         return dataclasses.replace(self, definition=file, conf_name=name)
 
-    def defaults(self, recipe: str, known: Collection[str], preset: str) -> dict[str, Any]:
-        """Defaults of the options that a recipe has; paths start from the corpus's folder."""
+    def defaults(
+        self,
+        recipe: str,
+        known: Collection[str],
+        preset: str,
+        of_preset: Mapping[str, Any] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """Defaults of the options that a recipe has; paths start from the corpus's folder.
+
+        Args:
+            of_preset: the preset's on any corpus; they win over the corpus's for any preset.
+        """
         values = {name: value for name, value in self.options.items() if name in known}
         values.update(self.recipe_options.get(recipe, {}))
+        values.update({name: value for name, value in of_preset.items() if name in known})
         values.update(self.preset_options.get(preset, {}).get(recipe, {}))
         for name in _PATHS:
             if values.get(name) and not Path(values[name]).is_absolute():

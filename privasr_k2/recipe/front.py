@@ -130,12 +130,14 @@ def declare(
         named = dict(recipe=name, preset=values["preset"], own=corpus.conf)
         return layers.value(layers.layers(root, section, **named), rest)
 
+    def defaults(given: Mapping[str, str]) -> dict[str, Any]:
+        preset = given.get("preset", DataOptions.preset)
+        return corpus.defaults(name, known, preset, layers.preset_options(root, name, preset))
+
     parsed = options.parse(
         classes,
         words,
-        defaults=lambda given: corpus.defaults(
-            name, known, given.get("preset", DataOptions.preset)
-        ),
+        defaults=defaults,
         renamed={old: new for old, new in RENAMED.items() if old.replace("-", "_") not in known},
         caller=caller,
         prog=f"./run.sh {corpus_word} {recipe_word}",

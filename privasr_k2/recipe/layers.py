@@ -3,6 +3,7 @@
 ``conf/*.yaml`` hold all defaults, a section for each verb or kind of model. Over them lie, later
 ones winning: ``overrides`` of ``conf/<recipe>.yaml``; the corpus's values; the preset's sections
 and ``overrides.<recipe>`` of ``conf/presets/<preset>.yaml``; the corpus's values for the preset.
+``recipe_options.<recipe>`` there are defaults of options, with the same place in the order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import yaml
 from privasr_k2 import sections
 from privasr_k2.errors import ConfigError
 
-OVERRIDES, PRESETS = "overrides", "presets"
+OVERRIDES, PRESETS, RECIPE_OPTIONS = "overrides", "presets", "recipe_options"
 
 
 @functools.cache
@@ -64,6 +65,15 @@ def layers(
             _own(own, name, preset),
         ]
     return [address for address in addresses if sections.exists(address)]
+
+
+def preset_options(root: Path, recipe: str, preset: str) -> dict[str, Any]:
+    """The defaults of a recipe's options that a preset has, by the names of their fields."""
+    presets = root / f"conf/{PRESETS}/{preset}.yaml"
+    address = sections.below(presets, f"{RECIPE_OPTIONS}.{recipe}")
+    if not sections.exists(address):
+        return {}
+    return dict(yaml.load(sections.read(address), Loader=sections.LOADER))
 
 
 def value(addresses: Iterable[str], key: str) -> Any:

@@ -14,7 +14,7 @@ import pytest
 
 from privasr_k2 import config, sections
 from privasr_k2.errors import ConfigError
-from privasr_k2.recipe.layers import OVERRIDES, PRESETS, defaults
+from privasr_k2.recipe.layers import OVERRIDES, PRESETS, RECIPE_OPTIONS, defaults
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
@@ -65,7 +65,7 @@ def above() -> Iterator[tuple[str, str]]:
     """The name and address of every layer that lies above defaults."""
     places = [sections.below(file, OVERRIDES) for file in sorted(CONF.glob("*.yaml"))]
     for file in sorted((CONF / PRESETS).glob("*.yaml")):
-        own = [name for name in sections.names(file) if name != OVERRIDES]
+        own = [name for name in sections.names(file) if name not in (OVERRIDES, RECIPE_OPTIONS)]
         yield from ((name, sections.below(file, name)) for name in own)
         recipes = sections.below(file, OVERRIDES)
         places += [sections.below(recipes, recipe) for recipe in names(recipes)]

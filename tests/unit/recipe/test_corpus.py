@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.errors import ConfigError
-from privasr_k2.recipe.corpus import corpus_names, find_corpus
+from privasr_k2.recipe.corpus import Corpus, corpus_names, find_corpus
 from privasr_k2.recipe.front import declare
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,6 +34,20 @@ def test_a_preset_has_defaults_of_its_own() -> None:
     mini = find_corpus("mini_pate", ROOT, ROOT)
     teachers = [mini.defaults("pate", (), preset)["teachers"] for preset in ("tiny", "small")]
     assert teachers == [3, 250]
+
+
+def test_options_of_a_preset_stand_between_those_of_a_corpus() -> None:
+    """Over its options of any preset, below its own of this one; only those that a recipe has."""
+    corpus = Corpus(
+        "c",
+        options={"nbest": 1, "mix": 1},
+        recipe_options={"fmp": {"mix": 2, "client": 2}},
+        preset_options={"paper": {"fmp": {"client": 4}}},
+    )
+    of_preset = {"mix": 3, "client": 3, "rounds": None, "teachers": 3}
+    known = {"nbest", "mix", "client", "rounds"}
+    found = corpus.defaults("fmp", known, "paper", of_preset)
+    assert found == {"nbest": 1, "mix": 3, "client": 4, "rounds": None}
 
 
 def test_a_misspelled_key(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.errors import ConfigError
-from privasr_k2.recipe.layers import defaults, layers, unknown
+from privasr_k2.recipe.layers import defaults, layers, preset_options, unknown
 
 C = "egs/c/corpus.yaml#conf"
 
@@ -84,3 +84,10 @@ def test_a_section_stands_in_one_file(root: Path) -> None:
     (root / "conf/other.yaml").write_text("lm: {lr: 2}\n")
     with pytest.raises(ConfigError, match="each section once"):
         defaults(root)
+
+
+def test_a_preset_has_options_of_recipes(root: Path) -> None:
+    with (root / "conf/presets/tiny.yaml").open("a") as file:
+        file.write("recipe_options: {ctc: {avg: 2, noises: [0.5]}}\n")
+    assert preset_options(root, "ctc", "tiny") == {"avg": 2, "noises": [0.5]}
+    assert preset_options(root, "pate", "tiny") == preset_options(root, "ctc", "small") == {}
