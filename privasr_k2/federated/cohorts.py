@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from privasr_k2.errors import PrivacyError
 from privasr_k2.federated.client_store import ClientData
 from privasr_k2.privacy.sampling import (
     AllUnits,
@@ -36,6 +37,11 @@ def sampling_of(
     >>> sampling_of("poisson", cohort=100, client_fraction=None, clients=10_000).describe()
     'Poisson, rate 0.01'
     """
+    drawn = scheme == "fixed" or (scheme == "poisson" and client_fraction is None)
+    if drawn and cohort > clients:
+        expected = f"at most {clients:,}, the number of clients"
+        way_out = "take a smaller cohort, or a share of the clients: client_fraction"
+        raise PrivacyError("cohort", expected, f"{cohort:,}", way_out)
     if scheme == "poisson":
         return PoissonSampling(cohort / clients if client_fraction is None else client_fraction)
     if scheme == "fixed":

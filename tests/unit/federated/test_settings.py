@@ -164,3 +164,11 @@ def test_chunks_have_everybody_once_and_room() -> None:
         sizes = [sum(c.text.lengths.mean() * min(8, len(c.text)) for c in chunk) for chunk in found]
         assert all(size <= positions or len(chunk) == 1 for size, chunk in zip(sizes, found))
     assert len(chunks(cohort, batch_size=8, positions=1)) == 30 and len(found) == 1
+
+
+@pytest.mark.parametrize("scheme", ["poisson", "fixed"])
+def test_a_cohort_larger_than_all_clients_is_named(scheme: str) -> None:
+    with pytest.raises(PrivacyError, match=r"cohort: expected at most 80, .* found 100"):
+        sampling_of(scheme, cohort=100, client_fraction=None, clients=80)
+    everyone = sampling_of(scheme, cohort=80, client_fraction=None, clients=80)
+    assert expected_size(everyone, 80) == 80
