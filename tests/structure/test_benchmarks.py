@@ -20,7 +20,7 @@ from tests.support.shell_files import ROOT
 
 FOLDER = ROOT / "benchmarks"
 RUN = FOLDER / "run.sh"
-NO_PEER = {"__init__", "measuring", "rows", "scaling", "table"}
+NO_PEER = {"__init__", "measuring", "paper_cost", "rows", "scaling", "table"}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NO_PEER)
 
 

@@ -12,6 +12,7 @@ from privasr_k2 import sections
 from privasr_k2.recipe import front, renames
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.declare import DataOptions, RunOptions
+from tests.support.pages import commands
 from tests.support.shell_files import ROOT
 
 PAGES = [Path(name) for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
@@ -56,13 +57,6 @@ def broken_links(page: Path) -> list[str]:
         if not target.exists() or (anchor and anchor not in anchors(target.read_text("utf-8"))):
             broken.append(link)
     return broken
-
-
-def commands(text: str) -> list[list[str]]:
-    """The words of every command of a recipe, ``./run.sh CORPUS RECIPE...``, without comments."""
-    joined = re.sub(r"\\\n\s*", " ", text)
-    lines = re.findall(r"\./run\.sh +([\w:./-]+ +[\w./-]+[^`\n#]*)", joined)
-    return [line.split() for line in lines]
 
 
 def known_options(corpus: str, recipe: str) -> set[str] | None:
