@@ -189,6 +189,20 @@ def test_cohorts_in_a_fixed_order() -> None:
     assert seen[0] and seen[1] and not seen[0] & seen[1] and len(seen[0] | seen[1]) == 12
 
 
+def test_cohorts_of_one_size() -> None:
+    """As in the paper: drawn anew for each round, and always so many."""
+    seen: list[set[str]] = [set() for _ in range(6)]
+
+    def sees(number: int, name: str) -> None:
+        seen[number].add(name)
+
+    done = run(
+        settings("sampling=fixed", "client_fraction=null", "rounds=6", "cohort=5"), fail=sees
+    )
+    assert [one.figures["clients"] for one in done] == [5] * 6 == [*map(len, seen)]
+    assert len({*map(frozenset, seen)}) > 1
+
+
 def test_one_client_moves_the_measurements_by_what_is_claimed() -> None:
     """With next to no noise: a client that always sends too much against the same without it."""
     config = settings(*CORRELATED, "privacy.noise=1e-6", "rounds=6", "cohort=6", "privacy.bands=3")
