@@ -5,27 +5,31 @@
 The first batches of a chunk of clients see the same weights, and are run together with the
 gradients apart (:mod:`privasr_k2.federated.lstm_gradients`). Later batches are run client by client
 in one buffer, so that memory does not grow with the cohort. There is no dropout.
+
+Where only what follows the LSTM is trained, a client reads its text through the LSTM once a round.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
 from privasr_k2.constraints import Checked, Count, NotNegative, Positive
-from privasr_k2.federated import lstm_gradients
 from privasr_k2.federated.client_store import ClientData
+from privasr_k2.federated.local_batch import LocalBatch, batch_of
+from privasr_k2.federated.lstm_steps import LstmSteps
 from privasr_k2.lm.neural.lstm import RecurrentLm
 from privasr_k2.lm.neural.model import NeuralLm
-from privasr_k2.lm.neural.softmax import FullSoftmax
+from privasr_k2.ragged import ranges
 from privasr_k2.randomness import stream
-from privasr_k2.training.trainable import adapter_of
+
+#: Positions whose LSTM states are computed together where they stay as they are.
+_POSITIONS = 4096
 
 
 @dataclass(frozen=True)
@@ -43,45 +47,6 @@ class Failure:
     """Why a client sends nothing."""
 
     reason: str
-
-
-@dataclass(frozen=True, eq=False)
-class LocalBatch:
-    """Sentences of one client, one after the other.
-
-    Attributes:
-        inputs, targets: (M,) int64.
-        shares: (M,) float32, weight of each symbol's -log P in the loss: c / (n_b T_j).
-        lengths: (S,) positions of each sentence.
-    """
-
-    inputs: Tensor
-    targets: Tensor
-    shares: Tensor
-    lengths: np.ndarray
-
-
-def batch_of(client: ClientData, sentences: np.ndarray) -> LocalBatch:
-    """The batch of a client's ``sentences``, on the CPU.
-
-    >>> from privasr_k2.lm.neural.vocabulary import Text
-    >>> text = Text(np.array([5, 6, 7]), np.array([0, 2, 3]))
-    >>> found = batch_of(ClientData("a", text, np.ones(5, dtype=np.float32), 3), np.array([1, 0]))
-    >>> found.inputs.tolist(), found.targets.tolist(), [round(s, 3) for s in found.shares.tolist()]
-    ([0, 7, 0, 5, 6], [7, 0, 5, 6, 0], [0.25, 0.25, 0.167, 0.167, 0.167])
-    """
-    lengths = client.text.lengths[sentences]
-    padded = client.text.padded(sentences)
-    columns = np.arange(padded.shape[1] - 1)
-    inside = columns < lengths[:, None]
-    places = (client.text.starts[sentences] + sentences)[:, None] + columns
-    shares = client.weights[places[inside]] / np.repeat(lengths * len(sentences), lengths)
-    return LocalBatch(
-        torch.from_numpy(padded[:, :-1][inside]),
-        torch.from_numpy(padded[:, 1:][inside]),
-        torch.from_numpy(shares.astype(np.float32)),
-        lengths,
-    )
 
 
 def local_batches(
@@ -126,7 +91,9 @@ class LocalTrainer:
             start += parameter.numel()
         self._base = self.vector.clone()
         self.trained = trained
-        self._segments = _Segments(model, self.trained) if isinstance(model, RecurrentLm) else None
+        self._lstm_steps = (
+            LstmSteps(model, self.trained) if isinstance(model, RecurrentLm) else None
+        )
 
     def load(self, weights: Tensor) -> None:
         """Begin a round with the server's weights (P,)."""
@@ -148,9 +115,10 @@ class LocalTrainer:
         settings = self._config, self._seed, round_number
         plans = {client.name: local_batches(client, *settings) for client in clients}
         busy = [client for client in clients if plans[client.name]]
-        done = 0
+        done, frozen = 0, self._lstm_steps is not None and self._lstm_steps.are_frozen
+        run = self._on_states if frozen else self._together
         try:
-            for client, update in self._together(busy, plans):
+            for client, update in run(busy, plans):
                 yield client, update
                 done += 1
         except RuntimeError as error:
@@ -178,15 +146,43 @@ class LocalTrainer:
                     self.gradient.mul_(self._config.lr)
                 yield client, self.gradient
 
+    def _on_states(
+        self, clients: Sequence[ClientData], plans: dict[str, list[np.ndarray]]
+    ) -> Iterator[tuple[ClientData, Tensor | Failure]]:
+        """Where only what follows the LSTM is trained: its states are computed once a round."""
+        assert self._lstm_steps is not None
+        for client in clients:
+            begun, lengths = time.monotonic(), client.text.lengths
+            starts = np.cumsum(lengths) - lengths
+            groups = np.split(np.arange(len(lengths)), _cuts(lengths))
+            whole = [self._moved(batch_of(client, sentences)) for sentences in groups]
+            states = torch.cat([self._lstm_steps.states(batch) for batch in whole])
+            failure = None
+            for sentences in plans[client.name]:
+                if failure := self._too_late(begun):
+                    break
+                rows = torch.from_numpy(ranges(starts[sentences], lengths[sentences]))
+                batch = self._moved(batch_of(client, sentences))
+                own = states[rows.to(states.device)]
+                self._lstm_steps.descend(batch, self._config.lr, states=own)
+            torch.sub(self._base, self.vector, out=self.gradient)
+            self.vector.copy_(self._base)
+            yield client, failure or self.gradient
+
+    def _too_late(self, begun: float) -> Failure | None:
+        if self._config.max_seconds and time.monotonic() - begun > self._config.max_seconds:
+            return Failure(f"more than {self._config.max_seconds:g} seconds")
+        return None
+
     def _alone(self, client: ClientData, rest: Sequence[np.ndarray]) -> Tensor | Failure:
         begun = time.monotonic()
         self.vector.sub_(self.gradient, alpha=self._config.lr)
         for sentences in rest:
-            if self._config.max_seconds and time.monotonic() - begun > self._config.max_seconds:
-                return Failure(f"more than {self._config.max_seconds:g} seconds")
+            if failure := self._too_late(begun):
+                return failure
             batch = self._moved(batch_of(client, sentences))
-            if self._segments is not None:
-                self._segments.descend(batch, self._config.lr)
+            if self._lstm_steps is not None:
+                self._lstm_steps.descend(batch, self._config.lr)
             else:
                 for _ in self._gradients([batch]):
                     self.vector.sub_(self.gradient, alpha=self._config.lr)
@@ -194,8 +190,8 @@ class LocalTrainer:
 
     def _gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
         """Put the gradient of each batch into :attr:`gradient`."""
-        if self._segments is not None:
-            yield from self._segments.gradients(batches)
+        if self._lstm_steps is not None:
+            yield from self._lstm_steps.gradients(batches)
             return
         for batch in batches:
             self.gradient.zero_()
@@ -215,127 +211,6 @@ class LocalTrainer:
         return LocalBatch(*parts, batch.lengths)
 
 
-Product = Callable[[nn.Parameter, Tensor, Tensor], None]
-
-
-def _store(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
-    """Set the gradient to ``left.T @ right``, for a vector to the sum over the rows of ``left``."""
-    if parameter.dim() == 1:
-        torch.sum(left, dim=0, out=parameter.grad)
-    else:
-        torch.mm(left.t(), right, out=parameter.grad)
-
-
-class _Segments:
-    """Gradients of an LSTM LM: words and softmax client by client, LSTM layers for all.
-
-    What lies before everything trained is not gone back through.
-    """
-
-    def __init__(self, model: RecurrentLm, trained: Sequence[nn.Parameter]) -> None:
-        self._model, self._lstm, self._trained = model, model.recurrent.lstm, set(trained)
-        of_lstm, of_output = set(self._lstm.parameters()), {*model.output.parameters()}
-        numbers = range(self._lstm.num_layers)
-        layers = [{*lstm_gradients.parameters(self._lstm, number)} for number in numbers]
-        #: The first layer with something trained; their number where there is none.
-        self._lowest = next((n for n in numbers if layers[n] & self._trained), len(layers))
-        # Words are read by the vectors of the softmax, and no copy of them.
-        embedding, vectors = getattr(model, "embedding", self), getattr(model, "vectors", None)
-        self._tied = embedding is None and vectors is None
-        plain = isinstance(model.output, FullSoftmax) and adapter_of(model.output.linear) is None
-        self._direct = plain and isinstance(model.project, nn.Identity)
-        written = of_lstm | (of_output if self._direct else set())
-        self._added = [parameter for parameter in trained if parameter not in written]
-        behind = of_output | {*model.project.parameters()}
-        self._behind = [parameter for parameter in trained if parameter in behind]
-
-    def gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
-        """Put the gradient of each batch into the parameters' ``grad``."""
-        yield from self._run(batches, _store)
-
-    def descend(self, batch: LocalBatch, lr: float) -> None:
-        """A step of SGD. A gradient that is one product is subtracted at once."""
-        kept = {*self._model.output.parameters()} & self._trained if self._tied else set()
-
-        def take_off(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
-            if parameter in kept:  # words will add their part
-                _store(parameter, left, right)
-            elif parameter.dim() == 1:
-                parameter.data.sub_(left.sum(dim=0), alpha=lr)
-            else:
-                parameter.data.addmm_(left.t(), right, alpha=-lr)
-
-        for _ in self._run([batch], take_off):
-            for parameter in {*self._added, *(kept if self._direct else ())}:
-                parameter.data.sub_(parameter.grad, alpha=lr)  # type: ignore[arg-type]
-
-    def _run(self, batches: Sequence[LocalBatch], product: Product) -> Iterator[None]:
-        ends = np.cumsum([len(batch.inputs) for batch in batches])
-        device = batches[0].inputs.device
-        packing = lstm_gradients.pack(np.concatenate([batch.lengths for batch in batches]))
-        packing = packing.to(device)
-        rows = [packing.places[end - len(b.inputs) : end] for end, b in zip(ends.tolist(), batches)]
-        with torch.enable_grad():
-            vectors = [self._model.embed(batch.inputs) for batch in batches]
-        reads, num_layers = vectors[0].requires_grad, self._lstm.num_layers
-        lowest = 0 if reads else self._lowest
-        inputs = vectors[0].new_empty(len(packing.places), vectors[0].size(-1))
-        for own, part in zip(rows, vectors):
-            inputs[own] = part.detach()
-        layers = lstm_gradients.forward(self._lstm, inputs, packing)
-
-        def write(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
-            if parameter in self._trained:
-                product(parameter, left, right)
-
-        losses = [
-            self._loss(layers[-1].hidden[own], batch, write, back=lowest < num_layers)
-            for own, batch in zip(rows, batches)
-        ]
-        if lowest < num_layers:
-            d_hidden = torch.empty_like(layers[-1].hidden)
-            for own, (d_own, _) in zip(rows, losses):
-                d_hidden[own] = d_own
-            d_gates = lstm_gradients.backward(self._lstm, layers, d_hidden, packing, lowest)
-        if reads:
-            d_inputs = lstm_gradients.input_gradient(self._lstm, d_gates)
-        for own, part, (_, finish) in zip(rows, vectors, losses):
-            for parameter in self._added:
-                parameter.grad.zero_()  # type: ignore[union-attr]
-            finish()
-            if reads:
-                part.backward(d_inputs[own])
-            if self._lowest < num_layers:
-                only = None if len(batches) == 1 else own
-                lstm_gradients.weight_gradients(self._lstm, layers, d_gates, packing, only, write)
-            yield
-
-    def _loss(
-        self, hidden: Tensor, batch: LocalBatch, product: Product, *, back: bool
-    ) -> tuple[Tensor | None, Callable[[], None]]:
-        """The gradient of a client's loss for ``hidden`` (M, D), and what adds the parameters'.
-
-        None in place of the gradient unless it is to go ``back``.
-        """
-        if not self._direct:
-            leaf = hidden.detach().requires_grad_(back)
-            projected = self._model.project(leaf)
-            log_probs = self._model.output.target_log_probs(projected, batch.targets)
-            loss, behind = -(batch.shares * log_probs).sum(), self._behind
-            d_leaf = None
-            if back:
-                (d_leaf,) = torch.autograd.grad(loss, leaf, retain_graph=bool(behind))
-            return d_leaf, lambda: torch.autograd.backward(loss, inputs=behind) if behind else None
-        linear = self._model.output.linear
-        with torch.no_grad():
-            d_scores = functional.linear(hidden, linear.weight, linear.bias).softmax(dim=1)
-            d_scores[torch.arange(len(d_scores), device=d_scores.device), batch.targets] -= 1
-            d_scores *= batch.shares.unsqueeze(1)
-            d_hidden = d_scores @ linear.weight if back else None
-
-        def finish() -> None:
-            with torch.no_grad():
-                for parameter in (linear.weight, linear.bias):
-                    product(parameter, d_scores, hidden)
-
-        return d_hidden, finish
+def _cuts(lengths: np.ndarray) -> np.ndarray:
+    """Where sentences are cut into groups of about :data:`_POSITIONS` positions."""
+    return np.flatnonzero(np.diff(np.cumsum(lengths) // _POSITIONS)) + 1

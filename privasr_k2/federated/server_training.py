@@ -19,10 +19,11 @@ import torch
 from privasr_k2 import config as configuration
 from privasr_k2.constraints import Count, Positive, one_of
 from privasr_k2.errors import DataError
-from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
+from privasr_k2.federated.client import ClientConfig, LocalTrainer
 from privasr_k2.federated.client_store import ClientData
 from privasr_k2.federated.clients import ClientText
 from privasr_k2.federated.fedlm_tuning import GROUPS, divide
+from privasr_k2.federated.local_batch import batch_of
 from privasr_k2.federated.settings import SELECTED, InitConfig
 from privasr_k2.federated.train import Sentences, load_initial
 from privasr_k2.federated.weighting import Weighting, prepare

@@ -34,7 +34,7 @@ from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.checkpoint_manager import TrainerState
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import training_fingerprint
-from privasr_k2.training.trainable import LAST_BLOCK, OUTPUT, choose_trained
+from privasr_k2.training.trainable import LAST_BLOCK, LORA, OUTPUT, choose_trained
 from privasr_k2.training.trainlog import TrainLog
 
 ABOUT = "federated.json"
@@ -63,8 +63,8 @@ def paper_epsilon(noise: float, delta: float) -> Epsilon:
 def load_initial(folder: Path, config: InitConfig) -> tuple[NeuralLm, Vocabulary, Spec]:
     """The model to begin with; only what ``config.trained`` chooses wants gradients.
 
-    A tied model is untied where its softmax is trained and not everything is: what reads words
-    stays as it is. An adapter of tied vectors moves what is read and what is predicted alike.
+    A tied model is untied where its softmax is trained, or has adapters, and not everything is
+    trained: what reads words stays as it is.
 
     Raises:
         ConfigError: as :func:`privasr_k2.training.trainable.choose_trained`.
@@ -74,6 +74,8 @@ def load_initial(folder: Path, config: InitConfig) -> tuple[NeuralLm, Vocabulary
         raise DataError(folder / SPEC, "a language model", "no such file", "train it with train_lm")
     spec: Spec = configuration.load(kind_of([folder / SPEC]).spec, [folder / SPEC])
     trains_output = any(part.split(".")[0] in (OUTPUT, LAST_BLOCK) for part in config.trained)
+    if LORA in config.trained:
+        trains_output |= any(end.split(".")[0] == OUTPUT for end in config.lora.layers)
     if spec.output.tied and trains_output and config.is_part:
         spec = dataclasses.replace(spec, output=dataclasses.replace(spec.output, tied=False))
     model, vocabulary, spec = continue_lm(folder, spec, read_vocabulary(folder / "words.txt").words)
