@@ -23,7 +23,8 @@ class Options(text.ClientOptions):
         (), "how confidences are used, beside 'all' (default: hard utterance token)")
     threshold: fl.Fraction | None = from_conf(
         "fedlm.confidences.threshold", "hard: least mean confidence of a sentence")
-    scratch: bool = option(True, "train from random weights, too")
+    without_claim: bool = option(True, "train without noise, too: federated, and on the server")
+    scratch: bool = option(True, "the same from random weights")
     rounds: Count | None = from_conf("fedlm.rounds", "rounds of federated training")
     client_fraction: fl.Fraction | None = option(
         None, "share of the clients in a round (default: 0.2; of devices 0.1)")
@@ -80,7 +81,7 @@ def stages(r: Recipe, o: Options) -> None:
         a.train_on_server(12, use)                                      # not private, in one place
     for use in uses:
         a.train_federated(13, use)          # not private; a round: privasr_k2.federated.fedlm
-    if o.scratch:
+    if o.scratch and o.without_claim:
         a.train_on_server(14, "all", scratch=True)
         for use in few:
             a.train_federated(14, use, scratch=True)

@@ -33,6 +33,7 @@ def confidence_uses(r: Recipe, o: Any, *, some: bool) -> tuple[tuple[str, ...], 
     every = tuple(USE_LABELS) if some else ("all",)
     few = ("all", "token") if some else ("all",)
     uses = tuple(dict.fromkeys(("all", *(o.confidence_use or every))))
+    uses = uses if o.without_claim else ()
     private_uses = (o.private_confidence_use or few) if o.noises else ()
     if beyond := [use for use in (*uses, *private_uses) if use not in every]:
         r.refuse("--confidence-use and --private-confidence-use",
