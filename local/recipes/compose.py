@@ -8,29 +8,22 @@ test: unigrams of each user, and of all by private releases, adapt it while they
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from local.stages.composed import personalize, train_federated
+from local.stages.composed import FederatedOptions, personalize, train_federated
 from local.stages.first_pass import FirstPass, choose_am, decode, score, tune_weights
 from local.stages.sanitized import SanitizedOptions, sanitize, text_lang
 from local.stages.second_pass import NeuralLm, nbest_lists, rescore, score_roles, train_lm
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Count, Delta, Positive, Share, from_conf, option
+from privasr_k2.recipe.options import Count, Positive, from_conf, option
 
 
 @dataclass(frozen=True)
-class Options(SanitizedOptions):
+class Options(SanitizedOptions, FederatedOptions):
     """Those of sanitized text, of federated training, and of releases of unigrams."""
 
     nnlm: NeuralLm = option("lstm", "neural LM")
     client: Literal["speaker", "zipf", "devices"] = option(
         "speaker", "clients: speakers, or devices as in fedlm")
     devices: Count | None = from_conf("clients.devices", "zipf, devices: number of devices")
-    noise_multiplier: Positive = option(0.5, "noise of federated training, by the clip")
-    clip: Positive = option(0.5, "largest L2 norm of a client's update")
-    client_fraction: Share | None = option(
-        None, "probability of each client in a round (default: 0.2; of devices 0.05)")
-    rounds: Count | None = from_conf("fedlm.rounds", "rounds of federated training")
-    server_lr: Positive | None = from_conf("fedlm.server.lr", "learning rate of the server")
-    delta: Delta = option(1e-5, "delta of federated training")
     fmp_rounds: Count = option(10, "releases of unigrams")
     epsilon: Positive = option(1.0, "epsilon of all releases of unigrams, for a user")
 

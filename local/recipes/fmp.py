@@ -46,8 +46,8 @@ def stages(r: Recipe, o: Options) -> None:
     base = f"exp/fmp_{first.name}" if first else "exp/fmp_text"
     r.exp = f"{base}_{o.client}{'' if o.own_text else '_other_domain'}"
     m = Marginals(r, o, data, *prepare_models(r, o, data), first)       # 9
-    m.prepare_clients()                                                 # 10-11
-    lam, grid = m.tune()                                                # 12: on dev
+    m.prepare_clients(o.clients_beside)                                 # 10-11
+    lam = m.tune_lambda()                                               # 12: on dev
     kind = "protected_timeline" if o.epsilons else "timeline"
     r.about("clients", "test").path(kind, "timeline_test.jsonl")
     baseline = m.unadapted("baseline", "no adaptation", "all")
@@ -63,6 +63,7 @@ def stages(r: Recipe, o: Options) -> None:
         m.row(f"grid_sigma_{width:g}", f"kernel bandwidth {width:g}", "weights", lam,
               {"kernel_bandwidth": width}, kernel_bandwidth=width)
     if o.decode:
+        grid = m.tune_grid()
         on_dev = m.row("grid_dev", "alpha, beta, bandwidth of dev", "weights", grid, {})
         on_dev.add("weights", grid)
     for name, alpha, beta in (("beta", 0.0, 0.75), ("alpha", 0.75, 0.0)):

@@ -1,5 +1,6 @@
 """Stages 10 to 16 of recipe fmp: clients, releases of their marginals, adapted rescoring."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,6 +33,7 @@ class Run:
         lam: file with the chosen lambda; None: as ``settings`` say.
         release: global marginals that were released; None: their exact average.
         client: what a client is, where it is not that of ``--client``.
+        verb, config: what scores, and its sections.
     """
 
     system: Declared
@@ -39,17 +41,21 @@ class Run:
     lam: str | None
     release: str | None = None
     client: str = ""
+    verb: str = "personalize"
+    config: tuple[str, ...] = ("fmp",)
 
 
 @dataclass
 class Marginals:
-    """Clients' unigrams that adapt a Transformer LM; systems are declared first, then run.
+    """Clients' words that adapt a neural LM; systems are declared first, then run.
 
     Attributes:
-        o: options of recipe fmp.
+        o: options of recipe fmp, or personal.
         lm, background: the neural LM, and the unigrams u of background text.
         first: the first pass; None for text alone, whose perplexities are measured.
         runs: all systems; the first one is not adapted.
+        name: of the neural LM in weights.
+        times: the LM is read anew by each system, so that its processor time is that of a device.
     """
 
     r: Recipe
@@ -59,6 +65,8 @@ class Marginals:
     background: str
     first: FirstPass | None
     runs: list[Run] = field(default_factory=list)
+    name: str = "transformer"
+    times: bool = False
 
     @property
     def most_rounds(self) -> int:
@@ -72,8 +80,12 @@ class Marginals:
             return {"normalized": True, "criterion": "perplexity"}
         return {"normalized": False, "criterion": "errors"}
 
-    def prepare_clients(self) -> None:
-        """Stages 10 and 11: N-best lists, whose utterances are whose, scores without adaptation."""
+    def prepare_clients(self, beside: Sequence[str] = ()) -> None:
+        """Stages 10 and 11: N-best lists, whose utterances are whose, scores without adaptation.
+
+        Args:
+            beside: other kinds of client of test.
+        """
         r, exp, roles, settings = self.r, self.r.exp, ("dev", "test"), {"client": self.o.client}
         if self.first is None:
             for role in roles:
@@ -81,7 +93,7 @@ class Marginals:
                         in_text=f"{self.data.manifests}/cuts_{role}.jsonl.gz",
                         out_nbest=f"{exp}/nbest_{role}/1.jsonl",
                         out_timeline=f"{exp}/timeline_{role}.jsonl", set=settings)
-            self._clients_beside()
+            self._clients_beside(beside)
             return
         for role in roles:
             nbest_lists(r, 10, f"N-best lists of {role}", self.first, role, f"{exp}/nbest_{role}",
@@ -90,14 +102,14 @@ class Marginals:
             r.stage(11, f"clients of {role}", "prepare_fmp", config="fmp_timeline",
                     in_manifests=self.data.manifests, in_nbest=f"{exp}/nbest_{role}",
                     out_timeline=f"{exp}/timeline_{role}.jsonl", set=settings)
-            for name, lm in (("ngram", self.first.lm), ("transformer", self.lm)):
+            for name, lm in (("ngram", self.first.lm), (self.name, self.lm)):
                 score_words(r, 11, f"words of {role} by {name}", f"{exp}/nbest_{role}", lm, name,
                             self._scores(name, role))
-        self._clients_beside()
+        self._clients_beside(beside)
 
-    def _clients_beside(self) -> None:
+    def _clients_beside(self, kinds: Sequence[str]) -> None:
         """Stage 11: whose the same utterances of test are where a client is something else."""
-        for client in self.o.clients_beside:
+        for client in kinds:
             self.r.stage(11, f"clients of test, {client}", "prepare_fmp", config="fmp_timeline",
                          in_manifests=self.data.manifests, in_nbest=f"{self.r.exp}/nbest_test",
                          out_timeline=self._timeline("test", client), set={"client": client})
@@ -147,29 +159,35 @@ class Marginals:
                          narrow, release=file, epsilon=epsilon, unit="utterance", published=True,
                          **common)
 
-    def tune(self) -> tuple[str, str]:
-        """Stage 12: lambda chosen on the clients of dev; in speech a grid of all weights, too."""
-        r, others = self.r, {}
+    def tune_lambda(self) -> str:
+        """Stage 12: weights of the LMs, and lambda, chosen on the clients of dev."""
+        r = self.r
         if self.first is not None:
             even = {"interpolation": "log_linear", "steps": 0} if self.o.mix == "preset" else {}
             about = r.about("rescoring", "LMs without adaptation")
             weights = about.path("weights", "rescoring.json")
             r.stage(12, "weights of the LMs without adaptation, chosen on dev", "tune_weights",
                     config=grid_of(self.first), in_nbest=f"{r.exp}/nbest_dev",
-                    in_scores=[self._scores("ngram", "dev"), self._scores("transformer", "dev")],
+                    in_scores=[self._scores("ngram", "dev"), self._scores(self.name, "dev")],
                     in_manifests=self.data.manifests, out_weights=weights, set=even)
-            others = {"in_scores": self._scores("ngram", "dev"), "in_weights": weights,
+        return self._tune("lambda, chosen on clients of dev", "personalize", ("fmp",),
+                          r.about("lambda", "all systems").path("weights", "lambda.json"))
+
+    def tune_grid(self) -> str:
+        """Stage 12: alpha, beta and the bandwidth with lambda; in speech, as text has one list."""
+        return self._tune("alpha, beta, bandwidth and lambda, chosen on clients of dev",
+                          "personalize", ("fmp", "fmp_tune"), f"{self.r.exp}/grid.json")
+
+    def _tune(self, title: str, verb: str, config: tuple[str, ...], out: str) -> str:
+        """A choice on the clients of dev, by errors in speech, else by perplexity."""
+        others = {}
+        if self.first is not None:
+            others = {"in_scores": self._scores("ngram", "dev"),
+                      "in_weights": f"{self.r.exp}/rescoring.json",
                       "in_manifests": self.data.manifests}
-        settings = {"rounds": self.most_rounds, **self.form}
-        lam = r.stage(12, "lambda, chosen on clients of dev", "rescore_fmp", device=True,
-                      config="fmp", **self._inputs("dev"), **others, set=settings,
-                      out_choice=r.about("lambda", "all systems").path("weights", "lambda.json"))
-        if self.first is None:  # text has one hypothesis
-            return lam, lam
-        return lam, r.stage(12, "alpha, beta, bandwidth and lambda, chosen on clients of dev",
-                            "rescore_fmp", device=True, config=("fmp", "fmp_tune"),
-                            **self._inputs("dev"), **others, out_choice=f"{r.exp}/grid.json",
-                            set=settings)
+        return self.r.stage(12, title, verb, device=True, config=config, **self._inputs("dev"),
+                            **others, out_choice=out,
+                            set={"rounds": self.most_rounds, **self.form})
 
     def release(self, name: str, config: str, **settings: Any) -> str:
         """Stage 13: the global marginals of the test clients, released once."""
@@ -191,7 +209,7 @@ class Marginals:
         for run in self.runs:
             name, folder = run.system.name, run.system.folder
             scores[name] = r.stage(
-                14, name, "rescore_fmp", device=True, config="fmp",
+                14, name, run.verb, device=True, config=run.config,
                 **self._inputs("test", run.client), in_choice=run.lam, in_release=run.release,
                 out_scores=f"{folder}/lm_scores/test.safetensors",
                 out_run=run.system.path("run", "run_test.json"), set={**self.form, **run.settings})
@@ -221,9 +239,11 @@ class Marginals:
     def _timeline(self, role: str, client: str = "") -> str:
         return f"{self.r.exp}/timeline_{role}{client and '_'}{client}.jsonl"
 
-    def _inputs(self, role: str, client: str = "") -> dict[str, str | None]:
-        """What rescore_fmp reads."""
-        plain = None if self.first is None else self._scores("transformer", role)
+    def _inputs(self, role: str, client: str = "") -> dict[str, str]:
+        """What personalize reads."""
+        plain = None
+        if self.first is not None and not self.times:
+            plain = self._scores(self.name, role)
         return {"in_nbest": f"{self.r.exp}/nbest_{role}",
                 "in_timeline": self._timeline(role, client), "in_lm": self.lm,
-                "in_background": self.background, "in_plain": plain}
+                "in_background": self.background, **({"in_plain": plain} if plain else {})}

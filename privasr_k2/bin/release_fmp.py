@@ -7,7 +7,7 @@ r"""Release the global marginals of all rounds with a guarantee for each utteran
         --config conf/fmp.yaml#fmp_release --set data=mini/test unit=user epsilon=1
 
 Word counts are clipped unit by unit and get discrete noise; the vocabulary is public. The timeline
-says what a client is, and who stands behind every unit. rescore_fmp --in-release reads the counts.
+says what a client is, and who stands behind every unit. personalize --in-release reads the counts.
 A run that was killed continues with the same noise and spends no more.
 
 --in-public-background and section fmp_published give eq. 8 and 9 of liu2020 as published, for

@@ -158,10 +158,10 @@ def read_released(
 
 
 def as_chosen(config: FmpConfig, path: Path) -> FmpConfig:
-    """The settings with lambda and whatever else ``tune_fmp`` chose.
+    """The settings with lambda and whatever else was chosen on dev.
 
     Raises:
-        DataError: the file is not one of ``tune_fmp``.
+        DataError: the file is not one of ``personalize --out-choice``.
     """
     content = read_json(path)
     try:
@@ -172,4 +172,6 @@ def as_chosen(config: FmpConfig, path: Path) -> FmpConfig:
         chosen = {name: float(content[key]) for key, name in names.items() if key in content}
         return replace(config, lam=float(content["lam"]), **chosen)
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(path, "what tune_fmp writes", repr(error), "run tune_fmp again") from error
+        raise DataError(
+            path, "what personalize --out-choice writes", repr(error), "choose again"
+        ) from error

@@ -1,4 +1,4 @@
-"""Settings of the verbs run_fmp, tune_fmp, release_fmp and audit_fmp."""
+"""Settings of federated marginals: scores, releases as published, audits."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ CRITERIA = ("errors", "perplexity")
 class FmpConfig(CacheConfig):
     """Algorithm 1 of [liu2020]: caches, weights and scores; see ``conf/fmp.yaml#fmp``."""
 
+    method: Annotated[str, one_of("marginals")]
     lam: float
     alpha: float
     beta: float

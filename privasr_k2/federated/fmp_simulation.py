@@ -147,7 +147,7 @@ def token_log_ratios(
     values = np.zeros((len(spoken.tokens), len(mixings)))
     shared_of = [None if given is None else ratio_to(given, background) for given in released]
     for epoch in epochs(spoken, config, background, own_global=_some_exact(released)):
-        at = _tokens_of(spoken, epoch.utterances)
+        at = tokens_of(spoken, epoch.utterances)
         words = spoken.tokens[at]
         own = epoch.caches.ratios_at(spoken.clients[spoken.token_utterances[at]], words, background)
         for number, mixing in enumerate(mixings):
@@ -160,7 +160,7 @@ def _some_exact(released: Sequence[np.ndarray | None]) -> bool:
     return any(given is None for given in released)
 
 
-def _tokens_of(spoken: Spoken, utterances: np.ndarray) -> np.ndarray:
+def tokens_of(spoken: Spoken, utterances: np.ndarray) -> np.ndarray:
     """The indices of all tokens of some utterances, in their order."""
     starts = np.searchsorted(spoken.token_utterances, utterances)
     counts = np.searchsorted(spoken.token_utterances, utterances, side="right") - starts
@@ -200,7 +200,7 @@ def normalized_log_probs(
     def fill(utterances: np.ndarray, factors: LogFactors) -> None:
         chosen = utterances[spoken.num_hyps[utterances] > 0]
         if chosen.size:
-            log_probs[_tokens_of(spoken, chosen)] = score(
+            log_probs[tokens_of(spoken, chosen)] = score(
                 [nbests[i] for i in chosen.tolist()], spoken.clients[chosen], factors
             )
 

@@ -52,7 +52,7 @@ SORTING: dict[str, tuple[str, ...]] = {
 #: Those that write the roles that they read.
 KEEPING_ROLES = ("compute_features", "tag_entities")
 #: Verbs that read of a folder of cuts what belongs to the utterances of their other inputs.
-_BY_OTHERS = ("tune_weights", "select_nbest", "train_confidence", "rescore_fmp", "wer")
+_BY_OTHERS = ("tune_weights", "select_nbest", "train_confidence", "personalize", "wer")
 _OF_TEXT = ("train_lm", "train_ngram", "prepare_fmp")
 
 

@@ -10,7 +10,7 @@ from privasr_k2.recipe.plan import flags_of
 VERBS: dict[str, str] = {
     **dict.fromkeys(("make_nbest", "make_lattices", "decode_e2e"), "decode"),
     **dict.fromkeys(("audit_pate", "audit_dpsgd", "audit_fedlm", "audit_fmp"), "audit"),
-    **dict.fromkeys(("run_fmp", "tune_fmp"), "rescore_fmp"),
+    **dict.fromkeys(("run_fmp", "tune_fmp", "rescore_fmp"), "personalize"),
     **dict.fromkeys(("import_am", "import_nbest"), "import_external"),
     **dict.fromkeys(("export_nbest", "assemble_recognizer"), "export"),
     **dict.fromkeys(("approximate_lm", "train_class_lm"), "train_ngram"),
@@ -52,7 +52,7 @@ REMOVED: dict[str, dict[str, str]] = {
 }
 #: Keys of ``--set``, or ``key=value``, by their earlier names, for verbs by their names of now.
 KEYS: dict[str, dict[str, str]] = {
-    "rescore_fmp": {
+    "personalize": {
         "sigma": "kernel_bandwidth",
         "sigmas": "kernel_bandwidths",
         "client_rate": "client_fraction",
@@ -85,7 +85,7 @@ def canonical(command: Sequence[str]) -> list[str]:
     """A verb's words by the names of now, sorted, with numbers in one form.
 
     >>> canonical(["run_fmp", "--out-run", "p", "--in-x", "b", "a", "--set", "delta=1e-5"])
-    ['rescore_fmp', '--in-x', 'b', 'a', '--out-run', 'p', '--set', 'delta=1e-05']
+    ['personalize', '--in-x', 'b', 'a', '--out-run', 'p', '--set', 'delta=1e-05']
     >>> canonical(["prepare_corpus", "--set", "--out-dir", "d"])
     ['prepare_corpus', '--out-dir', 'd']
     """

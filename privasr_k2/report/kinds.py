@@ -26,6 +26,7 @@ READERS: Mapping[str, Reader] = {
     "perplexity": models.perplexity,
     "run": federated.run,
     "rounds": federated.rounds,
+    "wins": federated.wins,
     "weights": models.weights,
     "folds": models.folds,
     "privacy": privacy.privacy,

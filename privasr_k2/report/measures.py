@@ -183,9 +183,14 @@ _TITLES = {
         "spoken: spoken; unique_words: unique words; median_utterances: median utterances; "
         "largest_utterances: largest; median_words: median words; largest_words: largest, words; "
         "mentions: mentions; different: different; test_words: test's names, words; "
-        "masked_names: names masked"
+        "masked_names: names masked; "
+        "wins_people: people; wins_best: best for; wins_better: better than shared for"
     ),
-    ".1f": "speaker_min: lowest speaker %; speaker_max: highest speaker %",
+    ".1f": (
+        "speaker_min: lowest speaker %; speaker_max: highest speaker %; "
+        "kept_kb: kept, kB; sent_kb: sent, kB; "
+        "learn_ms: learning 100 words, ms; score_ms: scoring 100 words, ms"
+    ),
     "+.2f": (
         "wer_difference: WER difference; per_difference: PER difference; "
         "recall_difference: recall difference; ppl_change: PPL change %; "
@@ -200,7 +205,8 @@ _TITLES = {
     "g": (
         "delta: delta; fpr: at FPR; lm_weight: LM weight; insertion_penalty: insertion penalty; "
         "beta_adapt: beta; lam: lambda; alpha: alpha; beta: beta; "
-        "kernel_bandwidth: kernel bandwidth; client_lr: client lr; server_lr: server lr"
+        "kernel_bandwidth: kernel bandwidth; strength: strength; "
+        "client_lr: client lr; server_lr: server lr"
     ),
     "": (
         "unit: unit; neighbours: neighbours; data: data; sampling: sampling; "

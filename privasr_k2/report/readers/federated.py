@@ -1,4 +1,4 @@
-"""Federated runs: personalized lists of ``run_fmp``, and trainings by round."""
+"""Federated runs: personalized lists, and trainings by round."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from privasr_k2.report.readers.models import GroupNats
 
 
 def run(path: str, context: Context) -> Reading:
-    """A ``run_<role>.json`` of ``run_fmp``: its settings, and the perplexity over clients."""
+    """A ``run_<role>.json`` of ``personalize``.
+
+    It has settings, what devices need, and the perplexity over clients.
+    """
     content = read_json(Path(path))
     config, release, figures = content["config"], content["release"], content["perplexity"]
-    names = ("lam", "alpha", "beta", "kernel_bandwidth")
-    measures = [Measure(name, float(config[name])) for name in names]
+    names = ("lam", "alpha", "beta", "kernel_bandwidth", "strength")
+    measures = [Measure(name, float(config[name])) for name in names if name in config]
+    if costs := content.get("costs"):  # files of earlier versions have none
+        for name in ("kept", "sent"):
+            measures.append(Measure(f"{name}_kb", float(costs[f"{name}_bytes"]) / 1e3))
+        measures += [Measure(name, float(costs[name])) for name in ("learn_ms", "score_ms")]
     pairs: dict[tuple[str, str], Paired] = {}
     if release is not None:
         how = release.get("strategy") or f"called epsilon {release['epsilon']:g}"
@@ -34,6 +41,20 @@ def run(path: str, context: Context) -> Reading:
         measures.append(paired.measure(float(figures["total"])))
         measures.append(Measure("ppl_last_round", float(figures["by_round"][-1])))
     return Reading(tuple(measures), pairs)
+
+
+def wins(path: str, context: Context) -> Reading:
+    """``FILE#SYSTEM``: a file of ``compare``; items are groups of people by their words."""
+    file, _, system = path.partition("#")
+    measures = []
+    for of in read_json(Path(file))["groups"]:
+        item = of["group"] or "all"
+        measures += [
+            Measure("wins_people", int(of["people"]), item=item),
+            Measure("wins_best", int(of["best"][system]), item=item),
+            Measure("wins_better", int(of["better"][system]), item=item),
+        ]
+    return Reading(tuple(measures))
 
 
 def rounds(path: str, context: Context) -> Reading:

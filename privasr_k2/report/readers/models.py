@@ -141,12 +141,12 @@ def _mixture(content: Mapping[str, Any]) -> Iterator[Measure]:
 
 
 def _marginals(content: Mapping[str, Any]) -> Iterator[Measure]:
-    yield Measure("lam", float(content["lam"]))
-    for metric in ("alpha", "beta", "kernel_bandwidth"):
+    for metric in ("lam", "strength", "alpha", "beta", "kernel_bandwidth"):
         if metric in content:
             yield Measure(metric, float(content[metric]))
     yield Measure("criterion", str(content["criterion"]))
-    yield Measure("at_edge", "lambda" if content.get("at_end") else "no")
+    edge = "lambda" if "lam" in content else "strength"
+    yield Measure("at_edge", edge if content.get("at_end") else "no")
 
 
 def folds(path: str, context: Context) -> Reading:

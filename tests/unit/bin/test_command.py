@@ -73,8 +73,8 @@ def test_there_are_at_most_58_verbs() -> None:
         ("import_external --raw-model m --out-nbest n", "--raw-tokens --out-dir"),
         ("train_ngram --in-text t --in-public-lists l --out-lm m", "--out-class-lm"),
         ("train_ngram --in-lm l --in-text t --out-class-lm m", "--in-lm for --out-lm"),
-        ("rescore_fmp --out-scores s --out-run r --out-choice c", "or --out-choice"),
-        ("rescore_fmp --out-scores s --out-run r --in-weights w", "that group"),
+        ("personalize --out-scores s --out-run r --out-choice c", "or --out-choice"),
+        ("personalize --out-scores s --out-run r --in-weights w", "that group"),
         ("prepare_fmp --out-background u --in-lm l", "with --in-lm and text"),
         ("privacy_plan --kind queries --num-units 7", "found --num-units"),
         ("tune_weights --in-nbest n --out-weights w", "--in-nbest with --in-scores"),
@@ -101,7 +101,7 @@ def test_flags_of_one_verb_that_do_not_go_together(words: str, part: str, tmp_pa
         "audit": "--out-audit a",
         "train_ngram": "--in-lang l",
         "tag_entities": f"--config {section('tag_entities')}",
-        "rescore_fmp": "--in-nbest n --in-timeline t --in-lm l --in-background u",
+        "personalize": "--in-nbest n --in-timeline t --in-lm l --in-background u",
     }
     with refused(part):
         call(f"{words} {required.get(words.split()[0], '')}")

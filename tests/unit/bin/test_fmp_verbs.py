@@ -86,7 +86,7 @@ def world_of(folder: Path) -> World:
 def score(folder: Path, name: str, *more: object) -> np.ndarray:
     """Adapted scores of test."""
     out = ("--out-scores", folder / f"{name}.safetensors", "--out-run", folder / f"{name}.json")
-    call("rescore_fmp", *inputs(folder), *out, *FMP, *more)
+    call("personalize", *inputs(folder), *out, *FMP, *more)
     return read_lm_scores([folder / f"{name}.safetensors"], read_nbest(folder / "nbest_test"))["lm"]
 
 
@@ -185,14 +185,14 @@ def test_lambda_is_chosen_on_dev_alone(folder: Path) -> None:
     ngram = (
         f"--in-scores {plain(folder, 'dev', 'ngram')} --in-weights {folder}/weights.json"
     ).split()
-    call("rescore_fmp", *inputs(folder, "dev"), *ngram, *out)
+    call("personalize", *inputs(folder, "dev"), *ngram, *out)
     choice = read_json(folder / "choice.json")
     errors = {one["lam"]: one["errors"] for one in choice["tried"]}
     assert choice["lam"] == min(errors, key=errors.__getitem__) == 1.0 and errors[1.0] < errors[0.0]
     adapted = score(folder, "chosen", f"--in-choice {folder}/choice.json --set lam=0")
     assert np.array_equal(adapted, score(folder, "told", "lam=1"))
     grid = ("alphas=[0.0,0.5]", "betas=[0.1,0.9]", "kernel_bandwidths=[0.0,.inf]")
-    call("rescore_fmp", *inputs(folder, "dev"), *ngram, *out, *grid)
+    call("personalize", *inputs(folder, "dev"), *ngram, *out, *grid)
     choice = read_json(folder / "choice.json")
     tried = choice["tried"]
     assert len(tried) == 2 * 3 * 2
@@ -205,7 +205,7 @@ def test_lambda_is_chosen_on_dev_alone(folder: Path) -> None:
         folder, "grid", f"--in-choice {folder}/choice.json --set kernel_bandwidth=3 beta=0.3"
     )
     assert np.array_equal(adapted, score(folder, "told", *same))
-    call("rescore_fmp", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
+    call("personalize", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
     assert "perplexity" in read_json(folder / "choice.json")["tried"][0]
     for given, message in (
         ((*inputs(folder), *ngram, *out), "the lists of dev, found those of test"),
@@ -213,7 +213,7 @@ def test_lambda_is_chosen_on_dev_alone(folder: Path) -> None:
         ((*inputs(folder, "dev"), *ngram[2:], *out), "the LMs ngram lm"),
     ):
         with refused(message):
-            call("rescore_fmp", *given)
+            call("personalize", *given)
 
 
 def private(folder: Path, name: str) -> tuple[object, ...]:

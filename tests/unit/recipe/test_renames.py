@@ -42,7 +42,7 @@ def test_anything_else_does(other: Fingerprint) -> None:
 
 
 def test_names_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(renames.VERBS, "run_fmp", "rescore_fmp")
-    monkeypatch.setitem(renames.KEYS, "rescore_fmp", {"sigma": "kernel_bandwidth"})
+    monkeypatch.setitem(renames.VERBS, "run_fmp", "personalize")
+    monkeypatch.setitem(renames.KEYS, "personalize", {"sigma": "kernel_bandwidth"})
     old = stamp("run_fmp", "--in-x", "a", "--set", "sigma=1")
-    assert stamps.is_same(old, now("rescore_fmp", "--in-x", "a", "--set", "kernel_bandwidth=1"))
+    assert stamps.is_same(old, now("personalize", "--in-x", "a", "--set", "kernel_bandwidth=1"))

@@ -1,0 +1,46 @@
+"""The recipe personal on the tiny corpus, text alone: rows, costs, one release, resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.recipe.systems import read_systems
+from tests.support.recipe_tools import recipe
+
+pytestmark = pytest.mark.recipe
+TINY = "mini personal --preset tiny --decode false --rounds 3 --groups 2"
+ROWS = ("shared", "cache", "adapter", "names", "marginals", "fmp")
+
+
+@pytest.mark.timeout(900)  # some thirty stages
+def test_from_text_to_a_table_of_ways(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    recipe(TINY, "--work-dir", work)
+    exp = work / "exp/personal_text_speaker_lstm"
+    systems = {system.name: system for system in read_systems(exp / "systems.jsonl")}
+    runs = {name: read_json(work / systems[name].artifacts["run"]) for name in ROWS}
+    for name, run in runs.items():
+        costs, strength = run["costs"], run["config"].get("strength", run["config"].get("lam"))
+        assert (costs["kept_bytes"] > 0) == (strength > 0)
+        assert (costs["sent_bytes"] > 0) == (name == "fmp" and strength > 0)
+        # Each way may choose strength 0, which is the shared model on dev.
+        assert run["perplexity"]["by_round"][0] == pytest.approx(
+            runs["shared"]["perplexity"]["by_round"][0], rel=1e-5
+        )
+    assert runs["cache"]["perplexity"]["total"] < runs["shared"]["perplexity"]["total"]
+
+    people = read_json(exp / "wins.json")["groups"][0]
+    assert people["people"] == len(runs["shared"]["perplexity"]["clients"])
+    assert sum(people["best"].values()) <= people["people"]
+    rows = list(read_jsonl(exp / "results.jsonl"))
+    best = {row["system"]: row["value"] for row in rows
+            if row["metric"] == "wins_best" and row["item"] == "all"}  # fmt: skip
+    assert sorted(best.values()) == sorted(people["best"].values())
+    [entry] = Ledger(work / "privacy/ledger.json").entries()
+    assert entry.spending.data == "mini/adapt" and systems["federated"].protects
+    assert " ... done" not in recipe(TINY, "--work-dir", work)
+    assert len(Ledger(work / "privacy/ledger.json").entries()) == 1
