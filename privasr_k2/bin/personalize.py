@@ -11,10 +11,10 @@ learned from the best hypotheses, or lists, of the groups before; the first one 
 (conf/personal.yaml) learn on the client's device alone.
 
 --out-scores has the format of lm_scores and the name of the LM. select_nbest uses it with that
-model's weights. --in-plain gives the unadapted scores of lm_scores; unnormalized scores of
-marginals then need no model. --in-release replaces the exact global marginals by those of
-release_fmp. --out-run holds the settings, what a device needs, and, for normalized scores,
-perplexities of the best hypotheses by round and client.
+model's weights. --in-plain gives the unadapted scores of lm_scores, for unnormalized scores of
+marginals. --in-release replaces the exact global marginals by those of release_fmp. --out-run holds
+the settings, what a device needs, and perplexities by round and client: of the references, or,
+where scores are normalized, of the best hypotheses.
 
     privasr verb personalize --in-nbest exp/x/nbest_dev --in-timeline exp/fmp/timeline_dev.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
@@ -122,6 +122,7 @@ def _score_by_marginals(args: argparse.Namespace) -> None:
         read_plain,
         read_released,
         read_world,
+        references,
         token_scores,
     )
     from privasr_k2.federated.fmp_settings import FmpConfig
@@ -138,10 +139,12 @@ def _score_by_marginals(args: argparse.Namespace) -> None:
     begun = time.process_time()
     scores = token_scores(world, lm, config, [config.lam], released, plain)[:, 0]
     costs = marginal_costs(world.spoken, config, seconds=time.process_time() - begun)
-    run: dict[str, Any] = {"config": dataclasses.asdict(config), "release": about}
-    run["perplexity"] = None
-    if config.normalized:
-        run["perplexity"] = _perplexity_record(world, scores, config.rounds)
+    scored, of_scored = world, scores
+    if not config.normalized:
+        scored = references(world)
+        of_scored = token_scores(world, lm, config, [config.lam], released, None, scored)[:, 0]
+    figures = _perplexity_record(scored, of_scored, config.rounds)
+    run = {"config": dataclasses.asdict(config), "release": about, "perplexity": figures}
     write_lm_scores(args.out_scores, config.name or lm.name, world.lists, scores)
     write_json(args.out_run, {**run, "costs": costs.plain()})
 
@@ -168,7 +171,7 @@ def _choose_marginals(args: argparse.Namespace) -> None:
 
 def _score_by_devices(args: argparse.Namespace) -> None:
     from privasr_k2.decoding.lm_scores import write_lm_scores
-    from privasr_k2.federated.fmp_scores import open_adaptable, read_world
+    from privasr_k2.federated.fmp_scores import open_adaptable, read_world, references
     from privasr_k2.federated.personal import personal_scores
     from privasr_k2.federated.personal_methods import METHODS, PersonalConfig
 
@@ -184,9 +187,12 @@ def _score_by_devices(args: argparse.Namespace) -> None:
     method = config.method if config.strength else "none"
     begin = METHODS[method](args.in_lm, lm, config, [config.strength], world.background)
     scores, costs = personal_scores(world, lm, begin, 1, config.rounds)
-    figures = None
-    if config.normalized:
-        figures = _perplexity_record(world, scores[:, 0], config.rounds)
+    scored, of_scored = world, scores
+    if not config.normalized:
+        scored, normalized = references(world), dataclasses.replace(config, normalized=True)
+        begin = METHODS[method](args.in_lm, lm, normalized, [config.strength], world.background)
+        of_scored, _ = personal_scores(world, lm, begin, 1, config.rounds, scored)
+    figures = _perplexity_record(scored, of_scored[:, 0], config.rounds)
     write_lm_scores(args.out_scores, config.name or lm.name, world.lists, scores[:, 0])
     run = {"config": dataclasses.asdict(config), "release": None, "perplexity": figures}
     write_json(args.out_run, {**run, "costs": costs.plain()})

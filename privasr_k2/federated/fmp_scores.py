@@ -24,6 +24,7 @@ from privasr_k2.federated.fmp_simulation import (
 )
 from privasr_k2.federated.fmp_spoken import (
     Spoken,
+    Turn,
     WordNumbers,
     numbers_of_arpa,
     numbers_of_vocabulary,
@@ -36,7 +37,7 @@ from privasr_k2.lm.class_files import is_class_lm
 from privasr_k2.lm.mixtures import open_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import read_vocabulary
-from privasr_k2.scoring.nbest_lists import NbestLists, read_nbest
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestLists, read_nbest
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,27 @@ def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbe
     return World(lists, spoken, read_background(background, numbers))
 
 
+def references(world: World) -> World:
+    """The same utterances of the same clients, each with what was said as its one hypothesis."""
+    spoken = world.spoken
+    order = np.lexsort((spoken.places, spoken.clients)).tolist()
+    turns = [
+        Turn(
+            spoken.ids[i],
+            spoken.client_names[spoken.clients[i]],
+            spoken.user_names[spoken.users[i]],
+            spoken.kind,
+        )
+        for i in order
+    ]
+    said = tuple(
+        replace(nbest, no_path=False, hyps=(Hypothesis(1, nbest.ref, 0.0, {}),))
+        for nbest in world.lists.lists
+    )
+    lists = replace(world.lists, lists=said)
+    return World(lists, spoken_of(lists, turns, spoken.numbers), world.background)
+
+
 def read_plain(path: Path, lists: NbestLists) -> np.ndarray:
     """(W,) the unadapted model's scores in a file of ``lm_scores``."""
     [log_probs] = read_lm_scores([path], lists).values()
@@ -115,19 +137,24 @@ def token_scores(
     lams: Sequence[float],
     released: np.ndarray | None,
     plain: np.ndarray | None,
+    said: World | None = None,
 ) -> np.ndarray:
     """(W, K) natural logs of all words and sentence ends of all hypotheses, for each lambda.
 
     Args:
+        said: :func:`references`, which are scored in place of the lists, normalized.
         released: (T, V) global marginals; None: the exact average of eq. 6.
         plain: (W,) unadapted scores, where known; unnormalized scores then need no model.
     """
     spoken, caches = world.spoken, (config, world.background)
-    if config.normalized:
+    if config.normalized or said is not None:
+        scored = world if said is None else said
         mixings = [Mixing(lam, config.alpha, config.beta) for lam in lams]
-        nbests = [[hyp.words.split() for hyp in nbest.hyps] for nbest in world.lists.lists]
+        nbests = [[hyp.words.split() for hyp in nbest.hyps] for nbest in scored.lists.lists]
         shared = [released] * len(lams)
-        return normalized_log_probs(spoken, nbests, lm.score, *caches, mixings, shared)
+        return normalized_log_probs(
+            spoken, nbests, lm.score, *caches, mixings, shared, scored.spoken
+        )
     scores = lm.plain(sentences_of(world.lists)) if plain is None else plain
     mixing = Mixing(1.0, config.alpha, config.beta)
     ratios = token_log_ratios(spoken, *caches, [mixing], [released])

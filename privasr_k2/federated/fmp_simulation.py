@@ -186,22 +186,27 @@ def normalized_log_probs(
     background: np.ndarray,
     mixings: Sequence[Mixing],
     released: Sequence[np.ndarray | None],
+    scored: Spoken | None = None,
 ) -> np.ndarray:
     """(W, K) ln p'(w | h), with Z(h), of all words and sentence ends for K settings.
 
     Args:
-        nbests: hypotheses of all utterances in the order of ``spoken``; none without a path.
+        nbests: what is scored: hypotheses of all utterances in the order of ``spoken``; none
+            without a path.
         score: of lists, with the factors of their states, which are numbers of clients.
         mixings, released: as for :func:`token_log_ratios`.
+        scored: ``nbests`` as arrays, where they are others than those of ``spoken``, such as
+            references; clients learn from ``spoken`` all the same.
     """
-    log_probs = np.zeros((len(spoken.tokens), len(mixings)))
+    scored = spoken if scored is None else scored
+    log_probs = np.zeros((len(scored.tokens), len(mixings)))
     shared_of = [None if given is None else ratio_to(given, background) for given in released]
 
     def fill(utterances: np.ndarray, factors: LogFactors) -> None:
-        chosen = utterances[spoken.num_hyps[utterances] > 0]
+        chosen = utterances[scored.num_hyps[utterances] > 0]
         if chosen.size:
-            log_probs[tokens_of(spoken, chosen)] = score(
-                [nbests[i] for i in chosen.tolist()], spoken.clients[chosen], factors
+            log_probs[tokens_of(scored, chosen)] = score(
+                [nbests[i] for i in chosen.tolist()], scored.clients[chosen], factors
             )
 
     first = np.flatnonzero(rounds_of(spoken, config.rounds) == 0)

@@ -68,7 +68,12 @@ class _Clock:
 
 
 def personal_scores(
-    world: World, lm: Adaptable, begin: Callable[[], Device], strengths: int, rounds: int
+    world: World,
+    lm: Adaptable,
+    begin: Callable[[], Device],
+    strengths: int,
+    rounds: int,
+    said: World | None = None,
 ) -> tuple[np.ndarray, DeviceCosts]:
     """(W, K) natural logs of all words and sentence ends of all hypotheses, and the costs.
 
@@ -77,9 +82,12 @@ def personal_scores(
         begin: a new device, which has heard nothing.
         strengths: K, the number of strengths that a device has.
         rounds: T.
+        said: references, which are scored in place of the lists; devices learn from the lists.
     """
-    spoken, in_round = world.spoken, rounds_of(world.spoken, rounds)
-    nbests = [[hyp.words.split() for hyp in nbest.hyps] for nbest in world.lists.lists]
+    scored = world if said is None else said
+    spoken, in_round = scored.spoken, rounds_of(world.spoken, rounds)
+    nbests = [[hyp.words.split() for hyp in nbest.hyps] for nbest in scored.lists.lists]
+    heard = [nbest.hyps[0].words.split() if nbest.hyps else [] for nbest in world.lists.lists]
     values = np.zeros((len(spoken.tokens), strengths))
     order = np.lexsort((spoken.places, spoken.clients))
     clients = np.split(order, np.cumsum(np.bincount(spoken.clients))[:-1])
@@ -88,21 +96,20 @@ def personal_scores(
         report_progress(number, len(clients), "client")
         device, has_learned = begin(), False
         for turn in range(rounds + 1):
-            now = own[(in_round[own] == turn) & (spoken.num_hyps[own] > 0)]
-            if not now.size:
-                continue
-            listed = np.sort(now)
+            now = own[in_round[own] == turn]
+            listed = np.sort(now[spoken.num_hyps[now] > 0])
             lists, at = [nbests[i] for i in listed.tolist()], tokens_of(spoken, listed)
-            with sharing.timed(len(at)):
-                plain = lm.plain(lists)
-            values[at] = plain[:, None]
-            if has_learned:
+            if listed.size:
+                with sharing.timed(len(at)):
+                    plain = lm.plain(lists)
+                values[at] = plain[:, None]
+            if listed.size and has_learned:
                 with scoring.timed(len(at)):
                     values[at] = device.log_probs(lists, plain)
-            said = [nbests[i][0] for i in now.tolist() if nbests[i][0]]
-            if said and turn < rounds:
-                with learning.timed(sum(map(len, said))):
-                    device.learn(said)
+            new = [heard[i] for i in now.tolist() if heard[i]]
+            if new and turn < rounds:
+                with learning.timed(sum(map(len, new))):
+                    device.learn(new)
                 has_learned = True
         kept += device.kept_bytes
     score_ms = scoring.ms / strengths + (sharing.ms if device.reads_shared else 0.0)

@@ -18,6 +18,7 @@ from privasr_k2.federated.fmp_simulation import global_marginals
 from privasr_k2.federated.fmp_timeline import read_timeline
 from privasr_k2.federated.marginals import background_unigrams
 from privasr_k2.fileio import read_json, write_json, write_jsonl, write_text
+from privasr_k2.lm.mixtures import open_lm
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.publish.card import bounds_of
 from privasr_k2.recipe.systems import System
@@ -153,8 +154,13 @@ def test_lambda_0_is_the_unadapted_model_and_own_words_gain(folder: Path) -> Non
         ),
         adapted,
     )
-    assert read_json(folder / "own.json")["perplexity"] is None
     world = world_of(folder)
+    said = [[nbest.ref.split()] for nbest in world.lists.lists]
+    nats = -open_lm(folder / "lm").nbest_token_log_probs(said)
+    found = {name: read_json(folder / f"{name}.json")["perplexity"] for name in ("none", "own")}
+    assert found["none"]["total"] == pytest.approx(float(np.exp(nats.mean())), rel=1e-5)
+    assert found["own"]["by_round"][0] == pytest.approx(found["none"]["by_round"][0], rel=1e-6)
+    assert found["own"]["total"] < found["none"]["total"]
     gains = adapted - expected
     late = world.spoken.places[world.spoken.token_utterances] >= 5
     right = world.spoken.ranks[world.spoken.token_hyps] == 2

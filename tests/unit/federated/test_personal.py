@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from privasr_k2.config import load
 from privasr_k2.errors import ConfigError
-from privasr_k2.federated.fmp_scores import World, open_adaptable
+from privasr_k2.federated.fmp_scores import World, open_adaptable, references, token_scores
+from privasr_k2.federated.fmp_settings import FmpConfig
 from privasr_k2.federated.fmp_simulation import rounds_of, tokens_of
 from privasr_k2.federated.fmp_spoken import Turn, spoken_of
 from privasr_k2.federated.personal import personal_scores
@@ -21,6 +24,7 @@ from privasr_k2.lm.neural.lstm import LstmConfig, LstmSpec
 from privasr_k2.lm.neural.softmax import OutputConfig
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from privasr_k2.training.trainable import LoraConfig
+from tests.support.conf import section
 from tests.support.fmp_tiny import made_lists
 
 WORDS = tuple("abcdefgh")
@@ -196,3 +200,38 @@ def test_values_that_are_refused(changed: dict[str, object]) -> None:
 def test_an_ngram_model_has_no_adapters(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="adapter"):
         METHODS["adapter"](tmp_path, None, config("adapter"), [0.1], np.zeros(3))  # type: ignore[arg-type]
+
+
+REFS = ["a b h", "b c", "h e a", "a", "a b h h", "h", "c d", "d e f g", "e e"]
+
+
+def two_worlds(path: Path) -> tuple[World, World]:
+    """First hypotheses with other references; and the same references as second hypotheses."""
+    lm = open_adaptable(path, "cpu")
+    u, worlds = world_of(path).background, []
+    for nbests in ([[s[0]] for s in SAID], [[s[0], ref] for s, ref in zip(SAID, REFS)]):
+        made = made_lists(nbests)
+        lists = replace(made, lists=tuple(
+            replace(one, ref=ref) for one, ref in zip(made.lists, REFS)))  # fmt: skip
+        turns = [Turn(one.id, c, c, "speaker") for one, c in zip(lists.lists, CLIENTS)]
+        worlds.append(World(lists, spoken_of(lists, turns, lm.numbers), u))
+    return worlds[0], worlds[1]
+
+
+@pytest.mark.parametrize("method", ["adapter", "cache", "names", "marginals"])
+def test_references_are_scored_by_what_hypotheses_taught(folder: Path, method: str) -> None:
+    """As second hypotheses, from which nothing is learned."""
+    first, both = two_worlds(folder)
+    lm, found = open_adaptable(folder, "cpu"), []
+    for world, said in ((first, references(first)), (both, None)):
+        if method == "marginals":
+            given = ["rounds=2", "normalized=true", "kernel_bandwidth=0", "lam=0.7"]
+            of = load(FmpConfig, [section("fmp")], given)
+            found.append(token_scores(world, lm, of, [0.7], None, None, said)[:, 0])
+            continue
+        begin = METHODS[method](folder, lm, config(method), [0.5], world.background)
+        found.append(personal_scores(world, lm, begin, 1, ROUNDS, said)[0][:, 0])
+    is_second = both.spoken.ranks[both.spoken.token_hyps] == 2
+    assert found[0] == pytest.approx(found[1][is_second], abs=1e-5)
+    plain = lm.plain([[ref.split()] for ref in REFS])
+    assert np.abs(found[0] - plain).max() > 1e-3
