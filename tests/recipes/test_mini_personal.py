@@ -11,7 +11,7 @@ from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.systems import read_systems
 from tests.support.recipe_tools import recipe
 
-pytestmark = pytest.mark.recipe
+pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 TINY = "mini personal --preset tiny --decode false --rounds 3 --groups 2"
 ROWS = ("shared", "cache", "adapter", "names", "marginals", "fmp")
 
