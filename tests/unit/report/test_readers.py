@@ -255,6 +255,29 @@ def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
     assert metrics == {"log_likelihood", "begun_at"}
 
 
+def test_costs_of_devices_and_whom_a_system_serves_best(tmp_path: Path) -> None:
+    costs = {"kept_bytes": 1500.0, "sent_bytes": 0.0, "learn_ms": 2.5, "score_ms": 30.0}
+    run = {"config": {"strength": 0.2}, "release": None, "perplexity": None, "costs": costs}
+    write_json(tmp_path / "run_test.json", run)
+    reading = of("run", tmp_path / "run_test.json")
+    names = ("strength", "kept_kb", "sent_kb", "learn_ms", "score_ms")
+    assert [value(reading, name) for name in names] == [0.2, 1.5, 0.0, 2.5, 30.0]
+    groups = [
+        {"group": "", "people": 5, "best": {"a": 1, "b": 3}, "better": {"a": 0, "b": 4}},
+        {
+            "group": "up to 9 words",
+            "people": 2,
+            "best": {"a": 0, "b": 2},
+            "better": {"a": 0, "b": 2},
+        },
+    ]
+    write_json(tmp_path / "wins.json", {"of": "clients", "groups": groups})
+    wins = of("wins", f"{tmp_path}/wins.json#b")
+    for metric, every, some in (("people", 5, 2), ("best", 3, 2), ("better", 4, 2)):
+        assert value(wins, f"wins_{metric}", "all") == every
+        assert value(wins, f"wins_{metric}", "up to 9 words") == some
+
+
 def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
     clients = {f"c{n}": {"nats": [1.0 + n, 2.0], "tokens": [2, 2]} for n in range(6)}
     figures = {"total": 3.5, "by_round": [4.0, 3.0], "clients": clients}
