@@ -10,6 +10,7 @@ import pytest
 from privasr_k2.report.results import Row, read_rows
 
 ROOT = Path(__file__).parents[2]
+FROM_DEV = "fl_all_from_dev_lora_noise_1.5"
 PAGE = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
 
 
@@ -53,3 +54,26 @@ def test_the_comparisons(rows: list[Row]) -> None:
     worse = [pairs[private, "dev"].value, pairs["fl_all", "server_all"].value]
     assert f"It is {worse[0]:.0f} % worse than what half" in PAGE
     assert f"is {worse[1]:.0f} % behind the server" in PAGE
+
+
+def test_from_the_model_of_public_dev() -> None:
+    rows = read_rows(ROOT / "egs/scotus/results_fedlm_from_dev.jsonl")
+    ppl = {row.system: float(row.value) for row in rows if row.metric == "ppl" and not row.group}  # type: ignore[arg-type]
+    first, begun, private = (ppl[name] for name in ("pretrained", "dev", FROM_DEV))
+    assert len(ppl) == 3
+    assert f"| pre-trained on books | {first:.1f} | | |" in PAGE
+    label = "trained on half of public dev, 89 people"
+    assert f"| {label} | {begun:.1f} | {100 * (begun / first - 1):.1f} | |" in PAGE
+    label = "from there: adapters, noise 1.5, clip 0.3, 1,000 rounds"
+    [bound] = {row.person_epsilon for row in rows if row.system == FROM_DEV and row.metric == "ppl"}
+    epsilon = f"{math.ceil(100 * bound) / 100:.2f}"
+    change = 100 * (private / first - 1)
+    assert f"| {label} | {private:.1f} | {change:.1f} | {epsilon} |" in PAGE
+    [pair] = [row for row in rows if row.against == "dev" and row.metric.startswith("ppl")]
+    assert pair.p < 0.001
+    shown = f"{-pair.value:.1f} % better than the model that it begins with"
+    assert f"{shown}** (interval {-pair.high:.1f} to {-pair.low:.1f}" in PAGE
+    tried = {row.item: float(row.value) for row in rows if row.metric == "dev_ppl"}  # type: ignore[arg-type]
+    assert min(tried, key=lambda item: tried[item]) == "550"
+    assert f"is {tried['50']:.1f} after 50 rounds, {tried['550']:.1f} there" in PAGE
+    assert f"and {tried['1000']:.1f} in the end" in PAGE
