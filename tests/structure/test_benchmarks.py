@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks.measuring import measured, mebibytes, of_verb
+from benchmarks.products import Products
 from benchmarks.rows import Row, append_rows, command_line, read_rows
 from benchmarks.scaling import fit
 from benchmarks.table import table
@@ -20,7 +22,7 @@ from tests.support.shell_files import ROOT
 
 FOLDER = ROOT / "benchmarks"
 RUN = FOLDER / "run.sh"
-NO_PEER = {"__init__", "measuring", "paper_cost", "rows", "scaling", "table"}
+NO_PEER = {"__init__", "measuring", "paper_cost", "products", "rows", "scaling", "table"}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NO_PEER)
 
 
@@ -180,3 +182,14 @@ def test_what_is_missing_or_fails_stands_in_the_table(tmp_path: Path) -> None:
     assert f"- first_pass: no {weights}; ./run.sh mini ctc makes it" in page
     assert "- lm_adaptation, or a part of it: FAILED with 1" in page
     assert "[2/2] lm_adaptation" in done.stdout
+
+
+def test_products_are_counted_by_their_factors() -> None:
+    layer = torch.nn.Linear(3, 4)
+    with Products() as products:
+        for _ in range(2):
+            layer(torch.ones(5, 3)).sum().backward()
+    found = {(left[0], right[0]): n for (left, right), n in products.counts.items()}
+    # Forward, and the gradient of the weights: the input wants none.
+    assert found == {((5, 3), (3, 4)): 2, ((4, 5), (5, 3)): 2}
+    assert products.seconds() > 0
