@@ -67,7 +67,7 @@ def test_with_a_claim(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         (["privacy.clip=null"], "need privacy.clip"),
         (["client_fraction=0"], "client_fraction must be above 0"),
         (["client_fraction=1.5"], "client_fraction must be at most 1"),
-        (["cohort=15"], "rate: expected a number above 0 and at most 1"),
+        (["cohort=15"], "cohort: expected at most 14, the number of clients"),
         (["privacy.delta=0.0715"], "below 1/units"),
         (["privacy.noise=0"], "--out-privacy"),
         (["unit=user"], "the file of clients says what a client is"),
