@@ -8,7 +8,7 @@ The model is the paper's (characters of 100 dimensions, LSTM of 2 x 512) with 10
 full softmax. The plain loop copies the model for each client, runs ``torch.optim.SGD`` batch by
 batch and adds the difference of all parameters in double precision; ours uses ``LocalTrainer`` and
 ``UnitSum``. The least time of ``--repeats`` counts, and the sums must agree within 1e-4 of their
-norm. Beside them stand the matrix products of ours alone, which any order of computation has.
+norm. Beside them stand the matrix products of ours alone, as if all else took no time.
 ``--positions``: of first batches that run together. Threads: OMP_NUM_THREADS. Without redirects the
 torchrun of torch 1.13 fails on Python 3.11.
 """

@@ -1,4 +1,4 @@
-"""The matrix products of a computation alone: what no other order of it can leave out."""
+"""The matrix products of a computation alone: what is left if all else takes no time."""
 
 from __future__ import annotations
 

@@ -193,3 +193,15 @@ def test_products_are_counted_by_their_factors() -> None:
     # Forward, and the gradient of the weights: the input wants none.
     assert found == {((5, 3), (3, 4)): 2, ((4, 5), (5, 3)): 2}
     assert products.seconds() > 0
+
+
+def test_the_limit_of_a_federated_round_is_that_of_the_results() -> None:
+    rows = [line.split(" | ") for line in (FOLDER / "RESULTS.md").read_text().splitlines()]
+    of_round = [row for row in rows if "federated_round.py" in row[-1]]
+    [loop] = [row for row in of_round if "plain loop" in row[4]]
+    [limit] = [row for row in of_round if "a limit" in row[4]]
+    products, most = float(limit[2].split()[0]), float(loop[2].split()[0])
+    page = " ".join((ROOT / "docs/benchmarks.md").read_text().split())
+    assert f"{loop[3]} times as fast as the loop" in page
+    assert f"take {100 * products / float(limit[1].split()[0]):.0f} % of the round" in page
+    assert f"it would be {most / products:.2f} times as fast" in page
