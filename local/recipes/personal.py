@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from annotated_types import MinLen
 
-from local.stages.clients import public_text_data
+from local.stages.clients import public_text_data, refuse_people_of_public_data
 from local.stages.composed import FederatedOptions
 from local.stages.first_pass import FirstPassOptions, own_or_public_first_pass
 from local.stages.marginals import Client
@@ -30,6 +30,7 @@ class Options(FirstPassOptions, FederatedOptions):
         "public text of the neural LM and of the unigrams in place of the corpus's, a sentence a "
         "line; with --decode false of the vocabulary, too")
     lm_epochs: Count | None = option(None, "passes over the public text (default: conf/lm_*.yaml)")
+    adapt_role: str = option("adapt", "part of the corpus whose speakers train the shared LM")
     client: Client = option("speaker", "whose utterances one device hears")
     methods: Annotated[tuple[Literal["cache", "adapter", "names"], ...], MinLen(1)] = option(
         ("cache", "adapter", "names"), "how devices personalize, beside unigrams")
@@ -41,6 +42,8 @@ class Options(FirstPassOptions, FederatedOptions):
 
 def stages(r: Recipe, o: Options) -> None:
     """The shared LM (stages 9 and 10) is personalized on the devices of test (12 to 15)."""
+    if o.lm is None:
+        refuse_people_of_public_data(r, o)
     first = own_or_public_first_pass(r, o) if o.decode else None        # 0-8
     data = first.data if first else public_text_data(r, o.nnlm_text)
     base = f"exp/personal_{first.name}" if first else "exp/personal_text"

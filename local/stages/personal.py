@@ -19,20 +19,21 @@ def shared_lm(r: Recipe, o: Any, data: Data, first: FirstPass | None) -> str:
                           f"{r.exp}/lm/pretrained", in_manifests=data.manifests, in_lang=data.lang,
                           raw_text=o.nnlm_text, set={"epochs": o.lm_epochs})
     cuts, said = f"{data.manifests}/cuts_ROLE.jsonl.gz", {"client": "speaker", "text": "ref"}
-    heard: dict[str, str] = {"in_cuts": cuts.replace("ROLE", "adapt")}
+    role = o.adapt_role
+    heard: dict[str, str] = {"in_cuts": cuts.replace("ROLE", role)}
     if first is not None:
-        nbest_lists(r, 10, "N-best lists of adapt", first, "adapt", f"{r.exp}/nbest_adapt",
-                    num_paths=o.nbest, hyps=f"{r.exp}/decode_adapt")
-        heard = {"in_nbest": f"{r.exp}/nbest_adapt"}
-    clients = r.stage(10, "clients of adapt", "make_clients", config="clients", **heard,
+        nbest_lists(r, 10, f"N-best lists of {role}", first, role,
+                    f"{r.exp}/nbest_{role}", num_paths=o.nbest, hyps=f"{r.exp}/decode_{role}")
+        heard = {"in_nbest": f"{r.exp}/nbest_{role}"}
+    clients = r.stage(10, f"clients of {role}", "make_clients", config="clients", **heard,
                       out_clients=f"{r.exp}/clients.jsonl.gz",
                       set=said if first is None else {"client": "speaker"})
     r.stage(10, "references of dev", "make_clients", config="clients",
             in_cuts=cuts.replace("ROLE", "dev"), out_clients=f"{r.exp}/dev/clients.jsonl.gz",
             out_text=f"{r.exp}/dev/text.txt.gz", set=said)
     federated = r.system("federated", label="trained on devices", method="fedlm",
-                         protects=f"each speaker of {r.people}/adapt")
-    people = f"{r.people}/adapt"
+                         protects=f"each speaker of {r.people}/{role}")
+    people = f"{r.people}/{role}"
     lm, privacy = train_private(r, o, 10, pretrained, clients, people)
     federated.add("privacy", privacy)
     return lm
