@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/run.sh [--option value]... [-- PYTEST-ARGUMENT...]: format, lint, types, shell scripts and all tests.
 #
-#   --torch2 true|false   test with torch 2.13 in its own environment, without k2   (false)
+#   --torch2 true|false   test what uses torch with torch 2.13 in its own environment, without k2   (false)
 #   --lint true|false     ruff, mypy and shellcheck before the tests                (true)
 #   --slow true|false     with the tests marked slow, recipe and reliability        (true)
 #   --nj N                processes that share the files of tests                   (a core each, at most 4)
@@ -56,6 +56,13 @@ if $lint; then
   # shellcheck disable=SC2046  # names without spaces, one word each
   timed "shellcheck" shellcheck -x $(python tests/support/shell_files.py)
   timed "mypy" python -m mypy "${typed[@]}"
+fi
+# What is computed with torch; what is not is the same in both environments, and runs in the first.
+if $torch2 && [[ $# -eq 0 ]]; then
+  # shellcheck disable=SC2046  # names without spaces, one word each
+  set -- tests/structure/test_doctests.py tests/unit/{test_environment.py,test_path.py} \
+    tests/unit/{am,attack,bin,confidence,data,decoding,dpsgd,encoders,federated,graph,lm,pate,training} \
+    $(grep -l "^import torch\|^from torch" tests/oracles/*.py tests/unit/recipe/*.py) tests/recipes/test_torchrun_stage.py
 fi
 selection=()
 $slow || selection=(-m "not slow and not recipe and not reliability")
