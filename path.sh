@@ -54,6 +54,9 @@ _privasr_setup() {
   if [[ -z ${MKL_DEBUG_CPU_TYPE-} ]] && grep -qs AuthenticAMD /proc/cpuinfo && grep -qsw avx2 /proc/cpuinfo; then
     export MKL_DEBUG_CPU_TYPE=5
   fi
+  # Threads that wait for each other sleep. By default they spin, and a training of two threads beside other
+  # work takes many times as long.
+  export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
   export PATH PYTHONPATH PRIVASR_ROOT=$root LC_ALL=C.UTF-8 PYTHONUNBUFFERED=1
 }
 

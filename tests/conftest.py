@@ -22,6 +22,7 @@ def pytest_configure() -> None:
     """
     os.environ["PRIVASR_ENV"] = "current"
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as path.sh does
     alone = "PYTEST_XDIST_WORKER" not in os.environ
     os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "2") if alone else "1"
 

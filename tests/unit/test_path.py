@@ -53,6 +53,12 @@ def test_what_it_sets(tree: Path) -> None:
     assert path.split(":")[:2] == [f"{tree}/local", f"{tree}/.venv/bin"]
 
 
+def test_threads_sleep_while_they_wait_unless_told_otherwise(tree: Path) -> None:
+    complete(tree)
+    for told, policy in (("", "passive"), ("active", "active")):
+        assert sourced(tree, "echo $OMP_WAIT_POLICY", OMP_WAIT_POLICY=told).stdout.strip() == policy
+
+
 def test_sourcing_twice_changes_nothing_more(tree: Path) -> None:
     complete(tree)
     script = f'one=$PATH:$PYTHONPATH; . "{tree}/path.sh"'
