@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.data.manifests import load_cuts
+from privasr_k2.fileio import read_json, read_jsonl
 from tests.support.recipe_tools import EXP, ROOT, transcripts
 from tests.support.verbs import run
 
@@ -36,6 +37,22 @@ def printed(program: str) -> str:
     return shown.getvalue().strip()
 
 
+def two_best(work: Path, out: Path) -> dict[str, list[dict]]:
+    """The two best hypotheses of each utterance of test, at the LM weight that dev chose."""
+    sections = "common.yaml#decode presets/tiny.yaml#decode common.yaml#nbest".split()
+    config = [f"{ROOT}/conf/{section}" for section in sections]
+    run("decode --config", *config, "--in-model", work / EXP / "am", "--in-graph",
+        work / "data/graph_phone", "--in-weights", work / EXP / "weights.json", "--in-feats",
+        work / "data/feats_fbank", "--out-nbest", out, "--set role=test num_paths=2")  # fmt: skip
+    return {record["id"]: record["hyps"] for record in read_jsonl(out)}
+
+
+def is_tie(hyps: list[dict], words: str, lm_weight: float) -> bool:
+    """Whether ``words`` are the second best, and only what rounding moves behind the best."""
+    first, second = (hyp["am_score"] + lm_weight * hyp["lm_scores"]["graph"] for hyp in hyps)
+    return hyps[1]["words"] == words and first - second < 0.05
+
+
 def test_the_walk_finds_our_words(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,8 +76,11 @@ def test_the_walk_finds_our_words(
         recognizer.decode_stream(stream)
         theirs[cut.id] = " ".join(words[number] for number in stream.result.words)
     assert len(ours) > 10 and len(set(ours.values())) > 5
-    same = sum(theirs[name] == text for name, text in ours.items())
-    assert same >= 0.995 * len(ours), [(ours[n], theirs[n]) for n in ours if ours[n] != theirs[n]]
+    if other := {name for name, text in ours.items() if theirs[name] != text}:
+        assert len(other) <= 0.1 * len(ours)
+        weight = read_json(finished / EXP / "weights.json")["lm_weight"]
+        best = two_best(finished, tmp_path / "two_best.jsonl")
+        assert all(is_tie(best[name], theirs[name], weight) for name in other), other
     # The two programs that users copy: the page's, and the folder's own.
     name = next(name for name in sorted(ours) if theirs[name])
     audio = finished / f"data/manifests/audio/{name}.flac"
