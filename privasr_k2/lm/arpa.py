@@ -144,13 +144,13 @@ class Arpa:
         tokens, sentence_of = encode(sentences, self.word_ids, unknown)
         is_unknown = tokens == unknown
         num_unknown = int(np.count_nonzero(is_unknown))
-        histories = self._histories(tokens, sentence_of)
+        histories = self.histories(tokens, sentence_of)
         scored = (tokens >= 0) & (tokens != self.word_ids[BOS]) & (score_unknown | ~is_unknown)
         scores = self.log10_conditional(histories[scored], tokens[scored])
         return np.bincount(sentence_of[scored], scores, minlength=len(sentences)), num_unknown
 
-    def _histories(self, tokens: np.ndarray, sentence_of: np.ndarray) -> np.ndarray:
-        """(M,) the node of the longest history of each position."""
+    def histories(self, tokens: np.ndarray, sentence_of: np.ndarray) -> np.ndarray:
+        """(M,) the node of the longest history of each of the tokens (M,) of :func:`encode`."""
         histories = np.zeros(len(tokens), dtype=np.int64)
         # Of the window of growing length that starts at a position.
         nodes = np.zeros(len(tokens), dtype=np.int64)

@@ -57,6 +57,24 @@ def count_ngrams(
     tokens, sentence_of = encode(sentences, word_ids, word_ids[UNK])
     if len(tokens) == 2 * len(sentences):
         raise DataError("the text of the language model", "words", "none", "give text")
+    return count_tokens(tokens, sentence_of, words, order=order)
+
+
+def count_tokens(
+    tokens: np.ndarray, sentence_of: np.ndarray, words: tuple[str, ...], *, order: int
+) -> Counts:
+    """The same of a text as numbers.
+
+    Args:
+        tokens: (M,) numbers of ``words``, each sentence between ``<s>`` and ``</s>``.
+        sentence_of: (M,) ascending, the sentence of each token.
+        words: ``<s>``, ``</s>``, ``<unk>`` and the others.
+
+    >>> tokens, sentence_of = np.array([0, 3, 1, 0, 3, 1]), np.array([0, 0, 0, 1, 1, 1])
+    >>> counts = count_tokens(tokens, sentence_of, ("<s>", "</s>", "<unk>", "a"), order=2)
+    >>> counts.counts[1].tolist()
+    [2, 2]
+    """
     keys = [np.arange(len(words), dtype=np.int64)]
     counts = [np.bincount(tokens, minlength=len(words))]
     suffixes = [np.zeros(len(words), dtype=np.int64)]
@@ -77,7 +95,7 @@ def count_ngrams(
     return Counts(words, keys, counts, suffixes)
 
 
-def estimate(counts: Counts, discounting: str) -> Arpa:
+def estimate(counts: Counts, discounting: str, *, left_out: int = 0) -> Arpa:
     """A back-off model from counts.
 
     - ``witten_bell``: ``P(w|h) = (c(hw) + T(h) P(w|h')) / (c(h) + T(h))``, T(h) different words
@@ -87,15 +105,27 @@ def estimate(counts: Counts, discounting: str) -> Arpa:
       ``-ukndiscount -kn-modify-counts-at-end`` [Kneser & Ney 1995].
     - ``modified_kneser_ney``: three discounts per order, interpolated [Chen & Goodman 1998].
 
+    Args:
+        left_out: words of the vocabulary that are not in ``counts``, for Witten and Bell's. Each
+            has the probability of a word of ``counts`` that was not seen.
+
     Raises:
         ConfigError: an unknown ``discounting``.
+
+    >>> text, some = [["a", "a"]], ("witten_bell",)
+    >>> whole = estimate(count_ngrams(text, ["a", "b", "c", "d"], order=1), *some)
+    >>> part = estimate(count_ngrams(text, ["a", "b"], order=1), *some, left_out=2)
+    >>> np.array_equal(part.log10_probs, whole.log10_probs[:5])
+    True
     """
     if discounting not in DISCOUNTINGS:
         raise ConfigError("discounting", " | ".join(DISCOUNTINGS), repr(discounting), "choose one")
+    if left_out and discounting != "witten_bell":
+        raise ConfigError("left_out", "0 for Kneser-Ney", str(left_out), "count all words")
     kneser_ney = discounting != "witten_bell"
     interpolate = discounting != "kneser_ney"
     num_words = len(counts.words)
-    probs = [_unigrams(counts, discounting)]
+    probs = [_unigrams(counts, discounting, left_out)]
     backoffs: list[np.ndarray] = []
     for level in range(1, len(counts.keys)):
         histories, suffixes = counts.keys[level] // num_words, counts.suffixes[level]
@@ -126,7 +156,7 @@ def estimate(counts: Counts, discounting: str) -> Arpa:
     return as_model(counts, probs, backoffs)
 
 
-def _unigrams(counts: Counts, discounting: str) -> np.ndarray:
+def _unigrams(counts: Counts, discounting: str, left_out: int) -> np.ndarray:
     """(V,) P(w); every word but ``<s>`` gets some, seen or not."""
     if discounting == "witten_bell" or len(counts.keys) == 1:
         effective = counts.counts[0].astype(np.float64)
@@ -142,7 +172,7 @@ def _unigrams(counts: Counts, discounting: str) -> np.ndarray:
         effective[unseen] = 1.0
         return effective / effective.sum()
     kinds = float(np.count_nonzero(effective))
-    uniform = can_follow / np.count_nonzero(can_follow)
+    uniform = can_follow / (np.count_nonzero(can_follow) + left_out)
     return (effective + kinds * uniform) / (effective.sum() + kinds)
 
 
