@@ -49,4 +49,4 @@ def stages(r: Recipe, o: Options) -> None:
         train_dpsgd(r, o, group, o.dpsgd_epsilons)      # 6
     decode_all(r, o, e, 7, groups)                      # 7; words by votes: 5, 7, 8
     r.sort_stages()
-    r.report(9, manifests=e.data.manifests, layout="pate", phones=o.per)
+    r.report(9, manifests=e.data.manifests, phones=o.per)

@@ -17,8 +17,8 @@ Of people for whom a guarantee is claimed, results show how many units they are.
 data go to --out-owner, which its owner alone can read: do not publish it.
 
 The paths of artifacts are those of systems.jsonl; --in-artifacts names them for the stage runner. A
-page takes each layout from the folder of its results, else that of the recipe. --out-beside renews
-the table "Beside the papers" in a page that exists.
+page takes each layout from the folder of its results, else that of the recipe, or one that the
+recipe shares (shared_by). --out-beside renews the table "Beside the papers" in a page that exists.
 """
 
 from __future__ import annotations
@@ -129,7 +129,10 @@ def _recipes(args: argparse.Namespace) -> list[tuple[Layout, list[Row]]]:
     """Each file of results with its layout."""
     paths: list[Path] = args.in_layouts or []
     layouts = {path: config.load(Layout, _layers(path, args)) for path in paths}
-    known: dict[Path | str, Layout] = {layout.recipe: layout for layout in layouts.values()}
+    known: dict[Path | str, Layout] = {
+        recipe: layout for layout in layouts.values() for recipe in layout.shared_by
+    }
+    known |= {layout.recipe: layout for layout in layouts.values()}
     known |= {path.parent: layout for path, layout in layouts.items() if path.name == "layout.yaml"}
     recipes = []
     for path in args.in_results or []:

@@ -279,14 +279,10 @@ class Recipe:
         self.systems[name] = Declared(name, self.exp, values)
         return self.systems[name]
 
-    def report(self, number: int, *, manifests: str, layout: str = "", **values: Any) -> None:
-        """Declare the stage that writes tables and figures of all systems.
-
-        Args:
-            layout: file of ``conf/reports/``, if it is not the recipe's own.
-        """
+    def report(self, number: int, *, manifests: str, **values: Any) -> None:
+        """Declare the stage that writes tables and figures of all systems."""
         artifacts = (p for system in self.systems.values() for p in system.artifacts.values())
-        layout = f"reports/{layout or self.name}"
+        layout = f"reports/{layers.layout_of(self.root, self.name)}"
         paper = layers.value(self.config(layout), "paper")
         self.report_path = self.stage(
             number,

@@ -87,6 +87,20 @@ def value(addresses: Iterable[str], key: str) -> Any:
     return found
 
 
+def layout_of(root: Path, recipe: str) -> str:
+    """The name of the file of ``conf/reports`` for a recipe: its own, or one that it shares.
+
+    Without either it is the recipe's name.
+    """
+    files = sorted((root / "conf" / "reports").glob("*.yaml"))
+    names = [file.stem for file in files]
+    if recipe in names:
+        return recipe
+    shared = (name for name, file in zip(names, files)
+              if recipe in (value([str(file)], "shared_by") or ()))  # fmt: skip
+    return next(shared, recipe)
+
+
 def unknown(root: Path, own: Path, preset: str, known: set[str]) -> list[str]:
     """Layers of a corpus that belong to no section of ``conf/``, and to none of ``known``."""
     known = known | set(defaults(root))

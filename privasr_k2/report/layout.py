@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from privasr_k2.constraints import Checked, Count, Delta
@@ -142,6 +142,7 @@ class Layout(Checked):
             figures stand beside ``where``, of a data set without a name.
         as_published: tables of the paper, each with ``literal`` rows.
         notes: at the end.
+        shared_by: other recipes that have this layout.
     """
 
     recipe: str
@@ -163,6 +164,7 @@ class Layout(Checked):
     published: list[Any]
     as_published: list[Any]
     notes: list[str]
+    shared_by: list[str] = field(default_factory=list)  # layouts of older results have none
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.errors import ConfigError
-from privasr_k2.recipe.layers import defaults, layers, preset_options, unknown
+from privasr_k2.recipe.layers import defaults, layers, layout_of, preset_options, unknown
 
 C = "egs/c/corpus.yaml#conf"
 
@@ -63,6 +63,12 @@ def test_files_without_sections(root: Path) -> None:
     report = layers(root, "reports/ctc", recipe="ctc", preset="tiny")
     assert report == [f"{root}/conf/reports/ctc.yaml"]
     assert list(defaults(root)) == ["am", "lm", "plain"]
+
+
+def test_a_layout_is_the_recipes_own_or_a_shared_one(root: Path) -> None:
+    (root / "conf/reports/pate.yaml").write_text("shared_by: [dpsgd, ctc]\n")
+    found = {name: layout_of(root, name) for name in ("ctc", "pate", "dpsgd", "other")}
+    assert found == {"ctc": "ctc", "pate": "pate", "dpsgd": "pate", "other": "other"}
 
 
 @pytest.mark.parametrize(

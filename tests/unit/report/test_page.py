@@ -38,7 +38,7 @@ from tests.support.made_recipe import (
     spend,
     system,
 )
-from tests.support.verbs import call
+from tests.support.verbs import call, refused
 
 ROOT = CONF.parent
 CHROMIUM = shutil.which("chromium")
@@ -248,15 +248,22 @@ def test_in_a_browser(html: Path, width: int) -> None:
     assert found == {"over": 0, "broken": 0, "lost": 0, "clipped": 0}
 
 
-def test_the_table_beside_the_papers_is_that_of_the_committed_results() -> None:
-    layouts = {path.stem: layout(path.stem) for path in (CONF / "reports").glob("*.yaml")}
-    results = [
-        (layouts["pate" if rows[0].recipe == "dpsgd" else rows[0].recipe], rows)
-        for path in sorted((ROOT / "egs").glob("*/results*.jsonl"))
-        for rows in [read_rows(path)]
-    ]
-    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert with_block(text, beside_papers(results), Path("docs/results.md")) == text
+def test_the_table_beside_the_papers_is_that_of_the_committed_results(tmp_path: Path) -> None:
+    """By the command line of the verb's help."""
+    text, path = (ROOT / "docs" / "results.md").read_text(encoding="utf-8"), tmp_path / "page.md"
+    path.write_text(with_block(text, f"{START}\nold\n{END}\n", path), encoding="utf-8")
+    results = sorted(map(str, (ROOT / "egs").glob("*/results*.jsonl")))
+    layouts = sorted(map(str, (CONF / "reports").glob("*.yaml")))
+    of_papers = f"--in-published {CONF}/published.yaml --config {section('report')}"
+    call("report --in-results", *results, "--in-layouts", *layouts, of_papers, "--out-beside", path)
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_results_without_a_layout_are_named(tmp_path: Path) -> None:
+    results = ROOT / "egs" / "mini_pate" / "results_dpsgd.jsonl"
+    given = f"--in-layouts {CONF}/reports/ctc.yaml --config {section('report')}"
+    with refused("the layout of dpsgd"):
+        call(f"report --in-results {results} {given} --out-page {tmp_path}/page.html")
 
 
 def test_the_verb_reads_published_figures_for_layouts_without(tmp_path: Path) -> None:
