@@ -55,11 +55,6 @@ def log_ratios(mixing: Mixing, shared: np.ndarray, own: np.ndarray) -> np.ndarra
     return np.log1p(np.maximum(mixing.alpha * shared + mixing.beta * own, LEAST_RATIO - 1.0))
 
 
-def log_factors(mixing: Mixing, shared: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """lambda ln g(w)/u(w): what eq. 1 adds to ln p(w | h), without Z(h)."""
-    return mixing.lam * log_ratios(mixing, shared, own)
-
-
 def normalizers(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """ln Z(h) (H, K) of ``probs`` (H, V) and log factors ``factors`` (K, V), by the definition.
 

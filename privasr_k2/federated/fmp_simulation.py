@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from privasr_k2.constraints import Checked, Count, FiniteOrZero, NotNegative, PositiveShare, one_of
-from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, log_factors, log_ratios
+from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, log_ratios
 from privasr_k2.federated.fmp_spoken import Spoken
 from privasr_k2.federated.marginals import Marginals, no_marginals, ratio_to, utterance_counts
 from privasr_k2.ragged import ranges
@@ -200,7 +200,15 @@ def normalized_log_probs(
     """
     scored = spoken if scored is None else scored
     log_probs = np.zeros((len(scored.tokens), len(mixings)))
-    shared_of = [None if given is None else ratio_to(given, background) for given in released]
+    # Settings that differ in lambda alone share ln g/u: logarithms of all words for each state.
+    keys = [(mixing.alpha, mixing.beta, id(given)) for mixing, given in zip(mixings, released)]
+    different = dict(zip(keys, zip(mixings, released)))
+    row_of = [[*different].index(key) for key in keys]
+    lams = np.array([mixing.lam for mixing in mixings])[:, None]
+    shared_of = [
+        (mixing, None if given is None else ratio_to(given, background))
+        for mixing, given in different.values()
+    ]
 
     def fill(utterances: np.ndarray, factors: LogFactors) -> None:
         chosen = utterances[scored.num_hyps[utterances] > 0]
@@ -215,8 +223,8 @@ def normalized_log_probs(
 
         def factors(client: int, epoch: Epoch = epoch) -> np.ndarray:
             own = epoch.caches.ratio(client, background)
-            shared = [_shared(epoch, given) for given in shared_of]
-            return np.stack([log_factors(m, q, own) for m, q in zip(mixings, shared)])
+            ratios = [log_ratios(m, _shared(epoch, q), own) for m, q in shared_of]
+            return lams * np.stack(ratios)[row_of]
 
         fill(epoch.utterances, factors)
     return log_probs

@@ -25,7 +25,7 @@ from tests.support.fmp_release import mechanism as made_mechanism
 from tests.support.fmp_tiny import CACHES, NUMBERS, WORDS, random_world
 
 Counts = dict[str, float]
-WEIGHTS = [(0.5, 0.5, 0.25), (0.3, 0.0, 0.75), (1.0, 0.75, 0.0), (0.8, 0.4, 0.6)]
+WEIGHTS = [(0.5, 0.5, 0.25), (0.3, 0.0, 0.75), (1.0, 0.75, 0.0), (0.8, 0.4, 0.6), (1.1, 0.5, 0.25)]
 MIXINGS = [Mixing(*weights) for weights in WEIGHTS]
 U = dict(zip(WORDS, np.random.default_rng(9).dirichlet(np.ones(8) * 3).tolist()))
 BACKGROUND = np.array([0.0, *U.values()])

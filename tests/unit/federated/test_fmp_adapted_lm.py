@@ -13,7 +13,7 @@ from privasr_k2.federated.adapted_lm import (
     adapted_arpa,
     adapted_arpa_log_probs,
     adapted_log_probs,
-    log_factors,
+    log_ratios,
     normalizers,
 )
 from privasr_k2.lm.arpa import BOS, EOS
@@ -128,24 +128,24 @@ def test_normalizers_by_the_definition() -> None:
     assert np.allclose(normalizers(probs, factors), expected, atol=1e-12)
 
 
-def test_factors_are_exactly_zero_where_nothing_is_adapted() -> None:
+def test_ratios_are_exactly_zero_where_nothing_is_adapted() -> None:
     some, zero = np.array([0.3, -0.7, 5.0]), np.zeros(3)
     for mixing, shared, own in (
-        (Mixing(0.0, 0.3, 0.3), some, some),
+        (Mixing(0.7, 0.0, 0.0), some, some),
         (Mixing(0.7, 0.3, 0.3), zero, zero),
         (Mixing(0.7, 0.0, 0.3), some, zero),
         (Mixing(0.7, 0.3, 0.0), zero, some),
     ):
-        assert not log_factors(mixing, shared, own).any()
+        assert not log_ratios(mixing, shared, own).any()
 
 
-def test_factors_are_equations_1_and_2() -> None:
+def test_ratios_are_equation_2() -> None:
     rng = np.random.default_rng(2)
     u, q, own = rng.dirichlet(np.ones(V), size=3)
     g = 0.25 * u + 0.45 * q + 0.3 * own
-    found = log_factors(Mixing(0.4, 0.45, 0.3), q / u - 1, own / u - 1)
-    assert np.allclose(found, np.log((g / u) ** 0.4), atol=1e-12)
-    lowest = log_factors(Mixing(1.0, 0.5, 0.5), np.array([-1.0]), np.array([-1.0]))
+    found = log_ratios(Mixing(0.4, 0.45, 0.3), q / u - 1, own / u - 1)
+    assert np.allclose(found, np.log(g / u), atol=1e-12)
+    lowest = log_ratios(Mixing(1.0, 0.5, 0.5), np.array([-1.0]), np.array([-1.0]))
     assert np.isfinite(lowest).all() and lowest < -20
 
 
