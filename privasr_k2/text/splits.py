@@ -7,9 +7,11 @@ Users kept for adaptation come first, then users of train, who leave the backgro
 from __future__ import annotations
 
 import itertools
+import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from annotated_types import Interval
@@ -109,6 +111,21 @@ def choose_users(
         found = f"{len(train)} of train and {len(adapt)} of adapt"
         way_out = "give a corpus that tells its users (speakers) apart"
         raise DataError("the text", expected, found, way_out)
+    chosen, percents = _chosen(adapt, train, config)
+    missed = _missed(percents, config)
+    if missed is not None:
+        expected = f"{missed:g} per cent of the background's words, by whole users, within"
+        expected += f" {config.tolerance:g} (tolerance)"
+        left = math.isfinite(percents[missed])
+        found = f"{percents[missed]:.2f}" if left else "no background left"
+        raise DataError(_name(missed), expected, found, _way_out(adapt, train, config, percents))
+    return chosen
+
+
+def _chosen(
+    adapt: Mapping[str, int], train: Mapping[str, int], config: SplitConfig
+) -> tuple[dict[float, list[str]], dict[float, float]]:
+    """The nearest users of each size, and their per cent; infinite without a background."""
     own, kept, sizes = sum(adapt.values()), sum(train.values()), sorted(config.sizes)
     background = float(kept)
     is_enough = own > 0 and 100 * own / kept >= sizes[-1] - config.tolerance
@@ -124,17 +141,34 @@ def choose_users(
     for size, users in _nested(_in_order(train, config.seed, "train"), train, beyond).items():
         chosen[size] = [*sorted(adapt), *users]
     words = {**adapt, **train}
-    moved = [user for user in chosen[sizes[-1]] if user in train]
-    left = kept - sum(train[user] for user in moved)
-    for size, users in chosen.items():
-        percent = 100 * sum(words[user] for user in users) / max(left, 1)
-        if not left or not users or abs(percent - size) > config.tolerance:
-            expected = f"{size:g} per cent of the background's words, by whole users, within"
-            expected += f" {config.tolerance:g} (tolerance)"
-            found = f"{percent:.2f}" if left else "no background left"
-            way_out = "set other sizes, a larger tolerance (percentage points) or another seed:"
-            raise DataError(_name(size), expected, found, f"{way_out} --set sizes=[...]")
-    return chosen
+    left = kept - sum(train[user] for user in chosen[sizes[-1]] if user in train)
+    totals = {size: sum(words[user] for user in users) for size, users in chosen.items()}
+    return chosen, {size: 100 * of / left if left else math.inf for size, of in totals.items()}
+
+
+def _missed(percents: Mapping[float, float], config: SplitConfig) -> float | None:
+    """The first size that its users miss, or that has none."""
+    for size, percent in percents.items():
+        if percent == 0 or abs(percent - size) > config.tolerance:
+            return size
+    return None
+
+
+def _way_out(
+    adapt: Mapping[str, int],
+    train: Mapping[str, int],
+    config: SplitConfig,
+    percents: Mapping[float, float],
+) -> str:
+    """Sizes that whole users do give, as the recipe and as the verb takes them."""
+    near = sorted({round(percent, 1) for percent in percents.values() if 0 < percent < 99})
+    if near:
+        other = replace(config, sizes=near)
+        if _missed(_chosen(adapt, train, other)[1], other) is None:
+            sizes = [f"{size:g}" for size in near]
+            recipe, verb = shlex.quote(" ".join(sizes)), ",".join(sizes)
+            return f"whole users give --adapt-percent {recipe} (verb: --set sizes=[{verb}])"
+    return "give text of more users, or no adaptation text: --adapt-percent '' (--set sizes=[])"
 
 
 def _nested(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from tests.support.recipe_tools import (
     error_counts,
     recipe,
     records,
+    stage_lines,
 )
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
@@ -70,6 +73,23 @@ def test_from_text_to_results(copied: Path) -> None:
 )
 def test_what_cannot_be(command: str, message: str, tmp_path: Path) -> None:
     assert message in recipe(command, "--work-dir", tmp_path, code=2)
+
+
+def test_parts_that_cannot_be_cut_are_refused_before_anything_is_trained(copied: Path) -> None:
+    shutil.rmtree(copied / "exp")  # nothing is trained
+    refused = recipe(f"{TINY} --adapt-percent 12", "--work-dir", copied, code=2)
+    assert "adapt_12: expected 12 per cent" in refused
+    [sizes] = re.findall(r"whole users give --adapt-percent (\S+) ", refused)
+    assert not list(copied.rglob("checkpoints")) and not (copied / "exp/ctc_tdnn_phone").exists()
+    run = stage_lines(refused)
+    # Of every stage that trains, and of every release, nothing has begun.
+    declared = dry_run(f"{TINY} --adapt-percent 12", "--work-dir", copied)
+    later = [name.partition("(")[2][:-1] for name in declared if int(name.split()[0]) > 4]
+    assert any(title.startswith("acoustic model") for title in later)
+    assert not [line for line in run if any(title in line for title in later)]
+    # The recipe takes the way out that the message names.
+    done = recipe(f"{TINY} --adapt-percent {sizes} --stop-stage 4", "--work-dir", copied)
+    assert (copied / f"data/text_classlm/adapt_{sizes}.jsonl.gz").is_file(), done
 
 
 def test_without_speech(tmp_path: Path) -> None:

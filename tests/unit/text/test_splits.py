@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -105,6 +106,30 @@ def test_a_user_beyond_the_size_is_passed_over_or_comes_last_where_that_is_neare
 def test_sizes_that_whole_users_do_not_reach(adapt, train, message):
     with pytest.raises(DataError, match=f"(?s){message}"):
         choose_users(adapt, train, dataclasses.replace(CONFIG, sizes=[20.0]))
+
+
+@pytest.mark.parametrize(
+    ("adapt", "train", "sizes"),
+    [
+        ({}, {"a": 10, "b": 90}, [20.0]),
+        ({"a": 30, "b": 60}, {"c": 1000}, [5.0, 12.0]),
+    ],
+)
+def test_the_way_out_names_sizes_that_whole_users_do_give(adapt, train, sizes):
+    with pytest.raises(DataError) as refused:
+        choose_users(adapt, train, dataclasses.replace(CONFIG, sizes=sizes))
+    [(recipe, verb)] = re.findall(
+        r"--adapt-percent (\S+|'.*?') \(verb: --set sizes=\[(.*?)\]\)", str(refused.value)
+    )
+    named = [float(size) for size in verb.split(",")]
+    assert named == [float(size) for size in recipe.strip("'").split()]
+    assert list(choose_users(adapt, train, dataclasses.replace(CONFIG, sizes=named))) == named
+
+
+def test_where_no_size_can_be_had_the_way_out_is_none():
+    with pytest.raises(DataError, match="--adapt-percent '' "):
+        choose_users({}, {"a": 500, "b": 500}, dataclasses.replace(CONFIG, sizes=[0.5]))
+    assert choose_users({}, {"a": 500, "b": 500}, dataclasses.replace(CONFIG, sizes=[])) == {}
 
 
 def test_a_part_without_users_is_refused_however_small():
