@@ -39,7 +39,7 @@ def printed(program: str) -> str:
 
 def two_best(work: Path, out: Path) -> dict[str, list[dict]]:
     """The two best hypotheses of each utterance of test, at the LM weight that dev chose."""
-    sections = "common.yaml#decode presets/tiny.yaml#decode common.yaml#nbest".split()
+    sections = ["common.yaml#decode", "presets/tiny.yaml#decode", "common.yaml#nbest"]
     config = [f"{ROOT}/conf/{section}" for section in sections]
     run("decode --config", *config, "--in-model", work / EXP / "am", "--in-graph",
         work / "data/graph_phone", "--in-weights", work / EXP / "weights.json", "--in-feats",
