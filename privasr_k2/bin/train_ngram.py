@@ -12,7 +12,8 @@ file.
         --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz \
         --config conf/common.yaml#approximate
 
---in-lm: this model reads the text; --out-lm has the text's n-grams with the model's probabilities.
+--in-lm: this model reads the text; --out-lm has the n-grams that the model expects after the text's
+histories. It is a model of train_lm or an ARPA file; with --set estimate=average any model.
 
     privasr verb train_ngram --in-votes exp/wordvotes/votes_8 --in-lang data/lang_phone \
         --out-lm exp/wordvotes/voted.arpa.gz --config conf/wordvotes.yaml#voted_lm
@@ -138,7 +139,8 @@ def _classes(args: argparse.Namespace, lang: Lang) -> None:
 
 
 def _approximate(args: argparse.Namespace, words: list[str]) -> None:
-    from privasr_k2.lm.approximate import ApproximationConfig, approximate, probs_of_text
+    from privasr_k2.lm.approximate import ApproximationConfig, approximate, expected, probs_of_text
+    from privasr_k2.lm.distributions import open_distributions
     from privasr_k2.lm.mixtures import open_lm
     from privasr_k2.lm.names import read_words
     from privasr_k2.lm.pruning import prune_to
@@ -147,9 +149,18 @@ def _approximate(args: argparse.Namespace, words: list[str]) -> None:
     config, sentences = cli.load(ApproximationConfig, args), read_words(args.in_text)
     dev = read_words([args.in_dev]) if args.in_dev is not None else []
     started = time.perf_counter()
-    probs = probs_of_text(open_lm(args.in_lm, args.device), sentences, config.block_words)
-    log.info("%d words read in %.1f s", len(probs), time.perf_counter() - started)
-    model = approximate(sentences, probs, words, order=config.order, unigrams=config.unigrams)
+    if config.estimate == "expected":
+        lm = open_distributions(args.in_lm, args.device)
+        model = expected(lm, sentences, words, config, dev)
+    else:
+        probs = probs_of_text(open_lm(args.in_lm, args.device), sentences, config.block_words)
+        model = approximate(sentences, probs, words, order=config.order, unigrams=config.unigrams)
+    log.info(
+        "%s of %d sentences in %.1f s",
+        config.estimate,
+        len(sentences),
+        time.perf_counter() - started,
+    )
     log_figures("approximated", model, dev)
     if 0 < config.max_ngrams < len(model.keys):
         model, threshold = prune_to(model, config.max_ngrams)

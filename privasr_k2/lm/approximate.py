@@ -1,23 +1,31 @@
-"""An n-gram approximation of any language model [turan2022, section 2.4].
+"""An n-gram approximation of a language model [turan2022, section 2.4].
 
-The model reads a text. The probability of each word belongs to the unigram, bigram, ... that ends
-there; an n-gram has the average of its occurrences, normalized over the words that follow its
-history, and smoothed.
+The model reads a text. *Expected*: after each history of the text stands the average of what the
+model predicts there, for all words. *Average*, as the paper has it: an n-gram has the average of
+the probabilities of its occurrences, normalized over the words that follow its history in the text.
+Where a word occurs it is likelier than elsewhere after the same history, and differently so for
+each word; so *average* does not give a trigram's own probabilities back.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from privasr_k2.constraints import Checked, Count, Natural, one_of
+from privasr_k2.constraints import Checked, Count, Different, Natural, Positive, one_of
 from privasr_k2.errors import DataError
-from privasr_k2.lm.arpa import UNK, Arpa, encode
-from privasr_k2.lm.ngram import Counts, as_model, count_ngrams
+from privasr_k2.lm.arpa import LOG10_ZERO, UNK, Arpa, encode
+from privasr_k2.lm.distributions import Distributions
+from privasr_k2.lm.ngram import Counts, as_model, count_ngrams, keep_known, perplexity
 from privasr_k2.lm.perplexity import LanguageModel
+from privasr_k2.lm.pruning import with_fitting_backoffs
+from privasr_k2.lm.soft_counts import SoftCounts, SoftLevel, soft_counts
+
+log = logging.getLogger(__name__)
 
 Sentences = Sequence[Sequence[str]]
 
@@ -26,10 +34,106 @@ Sentences = Sequence[Sequence[str]]
 class ApproximationConfig(Checked):
     """How a model is approximated; see ``conf/common.yaml#approximate``."""
 
+    estimate: Annotated[str, one_of("expected", "average")]
     order: Count
     unigrams: Annotated[str, one_of("average", "counts")]
+    priors: Annotated[list[Positive], Different()]
+    least: Positive
+    occurrences: Natural
     max_ngrams: Natural
     block_words: Count
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.priors:
+            raise ValueError("priors must hold a value")
+
+
+def expected(
+    lm: Distributions,
+    sentences: Sentences,
+    vocabulary: Sequence[str],
+    config: ApproximationConfig,
+    dev: Sentences = (),
+) -> Arpa:
+    """The n-grams that a model expects after the histories of a text.
+
+    With the soft count ``E(hw)``, the sum of the model's P(w) at the ``c(h)`` occurrences of h,
+
+        P(w|h) = (E(hw) + m P(w|h')) / (c(h) + m)
+
+    for the n-grams that :func:`privasr_k2.lm.soft_counts.soft_counts` keeps; back-off weights give
+    the rest to other words. P(w) is smoothed alike by the uniform distribution. The prior m is that
+    of ``config.priors`` with the least perplexity of ``dev``.
+
+    Args:
+        vocabulary: as for :func:`privasr_k2.lm.ngram.count_ngrams`.
+
+    Raises:
+        DataError: several priors and no ``dev``, or a model without a word of the vocabulary.
+
+    >>> from privasr_k2.lm.distributions import ArpaDistributions
+    >>> from privasr_k2.lm.ngram import estimate
+    >>> text = [["a", "b"], ["a"]]
+    >>> lm = estimate(count_ngrams(text, ["a", "b"], order=2), "witten_bell")
+    >>> config = ApproximationConfig("expected", 2, "average", [1e-6], 1e-9, 0, 0, 100)
+    >>> found = expected(ArpaDistributions(lm), text, ["a", "b"], config)
+    >>> abs(perplexity(found, text) / perplexity(lm, text) - 1) < 1e-3
+    True
+    """
+    if len(config.priors) > 1 and not any(dev):
+        way_out = "give some (--in-dev), or one prior: --set priors=[0.5]"
+        raise DataError("dev text", "sentences to choose a prior by", "none", way_out)
+    counts = count_ngrams(sentences, vocabulary, order=config.order)
+    soft = soft_counts(lm, sentences, counts, least=config.least, occurrences=config.occurrences)
+    best, least = None, np.inf
+    for prior in config.priors:
+        model = smoothed(counts, soft, prior, config.unigrams)
+        found = perplexity(model, dev) if len(config.priors) > 1 else 0.0
+        log.info("prior %g: perplexity of dev %.2f", prior, found)
+        if found < least:
+            best, least = model, found
+    assert best is not None
+    return best
+
+
+def smoothed(counts: Counts, soft: SoftCounts, prior: float, unigrams: str) -> Arpa:
+    """The model of soft counts, as :func:`expected` has it."""
+    num_words = len(counts.words)
+    predicted = np.arange(num_words) > 0  # all but <s>
+    uniform = predicted / (num_words - 1)
+    values, mass = soft.unigrams, prior
+    if unigrams == "counts":
+        values = np.where(predicted, counts.counts[0], 0).astype(np.float64)
+        mass = float(np.count_nonzero(values))
+    probs = (values + mass * uniform) / (values.sum() + mass)
+    with np.errstate(divide="ignore"):
+        first = np.maximum(np.log10(probs), LOG10_ZERO)
+    model = Arpa(counts.words, (num_words,), np.arange(num_words), first, np.zeros(num_words))
+    nodes = np.arange(num_words) + 1  # of the histories, by their rows among the text's
+    for level, of_level in enumerate(soft.levels, start=1):
+        model = _longer(model, nodes, of_level, prior)
+        start = sum(model.counts[:level])
+        rows = np.searchsorted(of_level.keys, counts.keys[level])
+        nodes = start + np.minimum(rows, len(of_level.keys) - 1) + 1
+    return keep_known(model)
+
+
+def _longer(model: Arpa, nodes: np.ndarray, level: SoftLevel, prior: float) -> Arpa:
+    """The model with the n-grams of one more order."""
+    histories, words = np.divmod(level.keys, len(model.words))
+    parents = nodes[histories]
+    lower = 10.0 ** model.log10_conditional(model.suffixes[parents], words)
+    probs = (level.values + prior * lower) / (level.totals[histories] + prior)
+    return with_fitting_backoffs(
+        Arpa(
+            model.words,
+            (*model.counts, len(probs)),
+            np.concatenate([model.keys, parents * len(model.words) + words]),
+            np.concatenate([model.log10_probs, np.log10(probs)]),
+            np.zeros(len(model.keys) + len(probs)),
+        )
+    )
 
 
 def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> np.ndarray:

@@ -218,7 +218,11 @@ def kneser_ney_discounts(effective: np.ndarray, *, modified: bool, order: int) -
 
 def as_model(counts: Counts, probs: list[np.ndarray], backoffs: list[np.ndarray]) -> Arpa:
     """Probabilities and back-off weights per order, without the longer n-grams of ``<unk>``."""
-    model = _as_arpa(counts, probs, backoffs)
+    return keep_known(_as_arpa(counts, probs, backoffs))
+
+
+def keep_known(model: Arpa) -> Arpa:
+    """The model without the longer n-grams of ``<unk>``."""
     kept = _without_unknown(model)
     return model if kept.all() else keep_rows(model, kept)
 

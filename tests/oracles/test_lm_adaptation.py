@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privasr_k2.lm.approximate import approximate
+from privasr_k2.lm.approximate import ApproximationConfig, approximate, expected
 from privasr_k2.lm.arpa import Arpa, write_arpa
+from privasr_k2.lm.distributions import ArpaDistributions
 from privasr_k2.lm.interpolate import Interpolated, em_weights, interpolate
 from privasr_k2.lm.marginals import adapt, history_sums, smoothed_unigrams
-from privasr_k2.lm.ngram import count_ngrams, estimate
+from privasr_k2.lm.ngram import count_ngrams, estimate, perplexity
 from privasr_k2.lm.perplexity import KenlmModel
 from privasr_k2.lm.pruning import prune_to
 from privasr_k2.randomness import stream
@@ -172,3 +173,73 @@ def test_approximation_is_its_formula(unigrams: str) -> None:
     assert set(counts) <= set(found)
     for ngram in (n for n in found if n != ("<s>",)):
         assert found[ngram][0] == pytest.approx(prob(ngram), abs=1e-12), ngram
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("unigrams", ["average", "counts"])
+def test_expected_n_grams_are_their_formula(order: int, unigrams: str) -> None:
+    text, teacher, prior = sentences(1, 60), model(2, 3, "modified_kneser_ney"), 1.5
+    config = ApproximationConfig("expected", order, unigrams, [prior], 0.02, 0, 0, 1)
+    found = table(expected(ArpaDistributions(teacher), text, VOCABULARY, config))
+    known = table(teacher)
+    soft: dict[tuple[str, ...], float] = defaultdict(float)
+    totals: dict[tuple[str, ...], int] = defaultdict(int)
+    said: dict[str, int] = defaultdict(int)
+    for sentence in text:
+        padded = ["<s>", *sentence, "</s>"]
+        for place in range(1, len(padded)):
+            said[padded[place]] += 1
+            before = tuple(padded[max(0, place - 2) : place])
+            for length in range(min(order, place + 1)):
+                history = tuple(padded[place - length : place])
+                totals[history] += 1
+                for word in PREDICTED:
+                    soft[(*history, word)] += slow_prob(known, before, word)
+
+    def prob(history: tuple[str, ...], word: str) -> float:
+        if not history:
+            uniform = 1 / len(PREDICTED)
+            if unigrams == "counts":
+                return (said.get(word, 0) + len(said) * uniform) / (totals[()] + len(said))
+            return (soft[(word,)] + prior * uniform) / (totals[()] + prior)
+        lower = slow_prob(found, history[1:], word)
+        return (soft[(*history, word)] + prior * lower) / (totals[history] + prior)
+
+    for ngram in (n for n in found if n != ("<s>",)):
+        assert found[ngram][0] == pytest.approx(prob(ngram[:-1], ngram[-1]), rel=1e-5), ngram
+    # What is expected often enough is there, whether or not the text says it.
+    often = {n for n, value in soft.items() if value > 0.021 and "<unk>" not in n[-1:]}
+    assert often <= set(found)
+    if order > 1:
+        texts = {(*h, w) for s in text for h, w in zip([("<s>",), *zip(s)], [*s, "</s>"])}
+        assert [n for n in often if len(n) == 2 and n not in texts]
+    assert not [n for n in found if len(n) == 3 and soft[n] < 0.019]
+
+
+def test_a_teacher_of_the_same_order_comes_back() -> None:
+    """Where averages at a text's own words lose some of what it knows."""
+    words = [f"w{n}" for n in range(100)]
+    generator = stream(9, "chain")
+    chain = generator.dirichlet(np.full(100, 0.05), size=100)  # few words follow a word
+
+    def walk(count: int) -> list[list[str]]:
+        texts = []
+        for _ in range(count):
+            at, text = int(generator.integers(100)), []
+            for _ in range(10):
+                text.append(words[at])
+                at = int(generator.choice(100, p=chain[at]))
+            texts.append(text)
+        return texts
+
+    text, dev = walk(300), walk(100)
+    teacher = estimate(count_ngrams(text, words, order=3), "kneser_ney")
+    lm = ArpaDistributions(teacher)
+    config = ApproximationConfig("expected", 3, "average", [0.5, 2.0], 0.01, 4, 0, 1)
+    found = expected(lm, text, words, config, dev)
+    assert perplexity(found, dev) < 1.02 * perplexity(teacher, dev)
+    states = lm.states(text)
+    columns = [teacher.word_ids[word] for s in text for word in (*s, "</s>")]
+    probs = lm.probs(states)[np.arange(len(states)), columns].astype(np.float64)
+    averages = approximate(text, probs, words, order=3, unigrams="average")
+    assert perplexity(averages, dev) > 1.1 * perplexity(teacher, dev)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privasr_k2.lm.neural.batches import group_by_length, make_batch
+from privasr_k2.lm.neural.batches import Batch, group_by_length, make_batch
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.prefix_tree import PrefixTree, build_tree
 from privasr_k2.lm.neural.vocabulary import Text, Vocabulary
@@ -48,20 +48,43 @@ class NeuralScorer:
     def token_log_probs(self, sentences: Sequence[Sentence]) -> np.ndarray:
         """Natural log P of all words and sentence ends, (M,) float64, sentence by sentence."""
         text = self.vocabulary.encode(sentences)
-        ends = np.cumsum(text.lengths)
         values = np.zeros(int(text.lengths.sum()))
         with scoring(self.model):
-            done = 0
-            for group in group_by_length(text.lengths, BATCH_POSITIONS, np.arange(len(text))):
-                done += len(group)
-                report_progress(done, len(text), "sentence")
-                batch = make_batch(text, group).to(self.device)
+            for batch, places in self._batches(text):
                 log_probs = self.model(batch.inputs, batch.targets, batch.lengths).cpu().numpy()
-                columns = np.arange(log_probs.shape[1])
-                valid = columns < text.lengths[group][:, None]
-                places = (ends - text.lengths)[group][:, None] + columns
-                values[places[valid]] = log_probs[valid]
+                values[places[places >= 0]] = log_probs[places >= 0]
         return values
+
+    def states(self, sentences: Sequence[Sentence]) -> np.ndarray:
+        """(M, D) float32 hidden values before each word and sentence end."""
+        text = self.vocabulary.encode(sentences)
+        hidden = np.zeros((int(text.lengths.sum()), self.model.output.dim), np.float32)
+        with scoring(self.model):
+            for batch, places in self._batches(text):
+                values = self.model.hidden(batch.inputs).float().cpu().numpy()
+                hidden[places[places >= 0]] = values[places >= 0]
+        return hidden
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The columns of :meth:`probs`."""
+        return self.vocabulary.symbols
+
+    def probs(self, states: np.ndarray) -> np.ndarray:
+        """(B, V) float32 P of every symbol after hidden values (B, D)."""
+        with scoring(self.model):
+            return self.model.output.log_probs(self._tensor(states)).exp().cpu().numpy()
+
+    def _batches(self, text: Text) -> Iterator[tuple[Batch, np.ndarray]]:
+        """Batches of like lengths, and the place (N, U) of each position; -1 behind sentences."""
+        ends, done = np.cumsum(text.lengths), 0
+        for group in group_by_length(text.lengths, BATCH_POSITIONS, np.arange(len(text))):
+            done += len(group)
+            report_progress(done, len(text), "sentence")
+            batch = make_batch(text, group).to(self.device)
+            columns = np.arange(batch.inputs.size(1))
+            places = (ends - text.lengths)[group][:, None] + columns
+            yield batch, np.where(columns < text.lengths[group][:, None], places, -1)
 
     def score_sentences(self, sentences: Sequence[Sentence]) -> np.ndarray:
         """Natural log P(words, end) of every sentence, (S,) float64, in padded batches."""

@@ -36,6 +36,26 @@ def test_both_ways_equal_one_at_a_time(kind: str, softmax: str, tied: bool) -> N
     np.testing.assert_allclose(shared, by_token, atol=1e-4)
 
 
+@pytest.mark.parametrize(("kind", "softmax", "tied"), MODELS)
+def test_all_words_are_predicted_in_the_states_of_a_text(
+    kind: str, softmax: str, tied: bool
+) -> None:
+    lm = scorer(kind, softmax, tied)
+    text = [hyp for nbest in nbest_lists(3) for hyp in nbest]
+    states = lm.states(text)
+    probs = lm.probs(states)
+    assert probs.shape == (sum(len(hyp) + 1 for hyp in text), len(lm.symbols))
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-5)
+    said = [lm.vocabulary.ids.get(word, 1) for hyp in text for word in (*hyp, None)]
+    ends = np.cumsum([len(hyp) + 1 for hyp in text]) - 1
+    columns = np.array(said)
+    columns[ends] = 0
+    own = np.log(probs[np.arange(len(columns)), columns])
+    np.testing.assert_allclose(own, lm.token_log_probs(text), atol=1e-4)
+    some = np.arange(len(columns))[::-3]  # in any order
+    np.testing.assert_allclose(lm.probs(states[some]), probs[some], atol=1e-6)
+
+
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_prefix_is_evaluated_once(
