@@ -32,6 +32,7 @@ def stages(r: Recipe, o: Options) -> None:
     if not results:
         r.refuse(str(work / "exp"), "results.jsonl of a recipe", "none",
                  f"run one first: ./run.sh {r.corpus.name} ctc")
-    r.stage(1, "page of all results", "report", in_results=results,
+    # Layouts of older results lack keys that came later.
+    r.stage(1, "page of all results", "report", config="report", in_results=results,
             in_layouts=[str(Path(file).with_name("layout.yaml")) for file in results],
             out_page="exp/report.html", set={"title": r.corpus.name})

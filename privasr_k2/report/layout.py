@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from privasr_k2.constraints import Checked, Count, Delta
@@ -164,7 +164,7 @@ class Layout(Checked):
     published: list[Any]
     as_published: list[Any]
     notes: list[str]
-    shared_by: list[str] = field(default_factory=list)  # layouts of older results have none
+    shared_by: list[str]
 
     def __post_init__(self) -> None:
         super().__post_init__()
