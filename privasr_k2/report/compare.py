@@ -58,6 +58,7 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         "published": [],
         "as_published": [],
         "notes": [],
+        "shared_by": [],
     }
     layout = config.from_values(Layout, values, "compare")
     origin = Origin("compare", "", corpus, lambda path: "", None)

@@ -10,7 +10,7 @@ import pytest
 from privasr_k2.report.results import Row, read_rows
 
 ROOT = Path(__file__).parents[2]
-FROM_DEV = "fl_all_from_dev_lora_noise_1.5"
+FROM_DEV = "fl_all_from_dev_lora_noise_"
 PAGE = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
 
 
@@ -59,21 +59,34 @@ def test_the_comparisons(rows: list[Row]) -> None:
 def test_from_the_model_of_public_dev() -> None:
     rows = read_rows(ROOT / "egs/scotus/results_fedlm_from_dev.jsonl")
     ppl = {row.system: float(row.value) for row in rows if row.metric == "ppl" and not row.group}  # type: ignore[arg-type]
-    first, begun, private = (ppl[name] for name in ("pretrained", "dev", FROM_DEV))
-    assert len(ppl) == 3
+    assert len(ppl) == 4
+    first, begun = ppl["pretrained"], ppl["dev"]
     assert f"| pre-trained on books | {first:.1f} | | |" in PAGE
     label = "trained on half of public dev, 89 people"
     assert f"| {label} | {begun:.1f} | {100 * (begun / first - 1):.1f} | |" in PAGE
-    label = "from there: adapters, noise 1.5, clip 0.3, 1,000 rounds"
-    [bound] = {row.person_epsilon for row in rows if row.system == FROM_DEV and row.metric == "ppl"}
-    epsilon = f"{math.ceil(100 * bound) / 100:.2f}"
-    change = 100 * (private / first - 1)
-    assert f"| {label} | {private:.1f} | {change:.1f} | {epsilon} |" in PAGE
-    [pair] = [row for row in rows if row.against == "dev" and row.metric.startswith("ppl")]
-    assert pair.p < 0.001
-    shown = f"{-pair.value:.1f} % better than the model that it begins with"
-    assert f"{shown}** (interval {-pair.high:.1f} to {-pair.low:.1f}" in PAGE
-    tried = {row.item: float(row.value) for row in rows if row.metric == "dev_ppl"}  # type: ignore[arg-type]
+    better = {
+        "1.5": "Noise {noise} is {by:.1f} % better than the model that it begins with",
+        "0.5": "Noise {noise} is {by:.1f} % better",
+    }
+    for noise, claimed in better.items():
+        system = f"{FROM_DEV}{noise}"
+        of_system = [row for row in rows if row.system == system]
+        [bound] = {row.person_epsilon for row in of_system if row.metric == "ppl"}
+        digits = 2 if bound < 10 else 1
+        epsilon = f"{math.ceil(10**digits * bound) / 10**digits:.{digits}f}"
+        change = 100 * (ppl[system] / first - 1)
+        label = f"from there: adapters, noise {noise}, clip 0.3, 1,000 rounds"
+        assert f"| {label} | {ppl[system]:.1f} | {change:.1f} | {epsilon} |" in PAGE
+        [pair] = [row for row in of_system if row.against == "dev" and "ppl" in row.metric]
+        assert pair.p < 0.001
+        shown = claimed.format(noise=noise, by=-pair.value)
+        assert f"{shown}** (interval {-pair.high:.1f} to {-pair.low:.1f}" in PAGE
+        assert f"at epsilon {epsilon} a person" in PAGE
+    tried = {
+        row.item: float(row.value)  # type: ignore[arg-type]
+        for row in rows
+        if row.metric == "dev_ppl" and row.system == f"{FROM_DEV}1.5"
+    }
     assert min(tried, key=lambda item: tried[item]) == "550"
     assert f"is {tried['50']:.1f} after 50 rounds, {tried['550']:.1f} there" in PAGE
     assert f"and {tried['1000']:.1f} in the end" in PAGE
