@@ -82,6 +82,13 @@ def test_from_the_model_of_public_dev() -> None:
         shown = claimed.format(noise=noise, by=-pair.value)
         assert f"{shown}** (interval {-pair.high:.1f} to {-pair.low:.1f}" in PAGE
         assert f"at epsilon {epsilon} a person" in PAGE
+    spent = {
+        row.item.rpartition(": ")[2]: math.ceil(10 * float(row.value)) / 10  # type: ignore[arg-type]
+        for row in rows
+        if row.system == "ledger" and row.metric == "epsilon"
+    }
+    assert f"Both releases together are epsilon {spent['all of this report']:.1f}." in PAGE
+    assert f"has {spent['all in the ledger']:.1f} in all" in PAGE
     tried = {
         row.item: float(row.value)  # type: ignore[arg-type]
         for row in rows
