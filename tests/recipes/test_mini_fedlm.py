@@ -86,6 +86,28 @@ def test_from_speech_to_results(copied: Path) -> None:
     assert len(Ledger(copied / "privacy/ledger.json").entries()) == 1
 
 
+@pytest.mark.timeout(1500)  # some hundred stages
+def test_default_options(copied: Path) -> None:
+    command = "mini fedlm --preset tiny"
+    assert "acoustic model, tdnn ... up to date" in recipe(command, "--work-dir", copied)
+    exp = copied / "exp/fedlm_tdnn_phone_char_lstm"
+    systems = {system.name: system for system in read_systems(exp / "systems.jsonl")}
+    rated = {name for name, system in systems.items() if system.method != "recipe"}
+    uses = ("all", "hard", "utterance", "token")
+    private = {f"fl_{use}_noise_{n}" for use in ("all", "token") for n in ("0.2", "0.5", "1.5")}
+    adapted = {f"{where}_{use}" for where in ("server", "fl") for use in uses}
+    scratch = {"server_scratch_all", "fl_scratch_all", "fl_scratch_token"}
+    assert rated == {"no_nnlm", "ngram", "pretrained", "dev"} | adapted | scratch | private
+    rows = list(read_jsonl(exp / "results.jsonl"))
+    for metric, missing in (("wer", set()), ("ppl", {"no_nnlm", "ngram"})):
+        found = {row["system"] for row in rows if row["metric"] == metric and not row["item"]}
+        assert rated - missing <= found
+    # A release for each training with noise, with both speakers of adapt as units.
+    entries = Ledger(copied / "privacy/ledger.json").entries()
+    assert [entry.spending.person_units for entry in entries] == [1] * len(private)
+    assert " ... done" not in recipe(command, "--work-dir", copied)
+
+
 NOTHING_ELSE = "people whose words nothing else is made of"
 
 
