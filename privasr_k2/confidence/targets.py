@@ -11,10 +11,6 @@ from privasr_k2.errors import DataError
 from privasr_k2.scoring.align import align
 from privasr_k2.scoring.nbest_lists import NbestLists
 
-# An alignment of kaldialign keeps a table of 4 bytes a cell: recordings of an hour would take a
-# gigabyte.
-_LARGEST_TABLE = 4_000_000
-
 
 @dataclass(frozen=True)
 class Targets:
@@ -76,25 +72,11 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
 def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, int]:
     """Which words of a hypothesis are correct, and the number of errors, at least edit distance.
 
-    The alignment is that of ``wer``; for very long texts another one of the same distance, in
-    linear memory [Hyyrö 2003, A bit-vector algorithm for computing Levenshtein and Damerau edit
-    distances].
+    The alignment is that of ``wer``.
 
     >>> correct_words("the cat sat".split(), "a cat sat down".split())
     (array([False,  True,  True, False]), 2)
     """
-    correct = np.zeros(len(hyp), dtype=bool)
-    if len(ref) * len(hyp) <= _LARGEST_TABLE:
-        pairs = align(ref, hyp)
-        matches = [r == h for r, h in pairs if h is not None]
-        correct[:] = matches
-        return correct, len(pairs) - sum(matches)
-    from rapidfuzz.distance import Levenshtein
-
-    blocks = Levenshtein.opcodes(list(ref), list(hyp))
-    for block in blocks:
-        if block.tag == "equal":
-            correct[block.dest_start : block.dest_end] = True
-    wrong = (block for block in blocks if block.tag != "equal")
-    errors = sum(max(b.src_end - b.src_start, b.dest_end - b.dest_start) for b in wrong)
-    return correct, errors
+    pairs = align(ref, hyp)
+    correct = np.array([r == h for r, h in pairs if h is not None], dtype=bool)
+    return correct, len(pairs) - int(correct.sum())

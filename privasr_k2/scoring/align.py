@@ -1,11 +1,17 @@
 """Word alignments of least edit distance, the ones that icefall shows in ``errs-*`` files.
 
 Substitutions, insertions and deletions cost 1 each. kaldialign chooses among the best alignments,
-and every count of this package is taken from its alignment.
+and every count of this package is taken from its alignment. It keeps a table of 4 bytes for each
+pair of words: for very long texts another alignment of the same distance takes its place, in linear
+memory [hyyro2003].
+
+[hyyro2003] H. Hyyrö, A bit-vector algorithm for computing Levenshtein and Damerau edit distances,
+Nordic Journal of Computing 10, 2003.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import kaldialign
@@ -15,6 +21,8 @@ Pair = tuple["str | None", "str | None"]
 
 # Words come from splitting text at blanks, so that none of them is empty.
 _GAP = ""
+# Recordings of an hour would take a gigabyte.
+_LARGEST_TABLE = 4_000_000
 
 
 def align(ref: Sequence[str], hyp: Sequence[str]) -> tuple[Pair, ...]:
@@ -28,8 +36,20 @@ def align(ref: Sequence[str], hyp: Sequence[str]) -> tuple[Pair, ...]:
     >>> align("a b".split(), [])
     (('a', None), ('b', None))
     """
+    if len(ref) * len(hyp) > _LARGEST_TABLE:
+        return _align_long(ref, hyp)
     pairs = kaldialign.align(ref, hyp, _GAP)
     return tuple((r or None, h or None) for r, h in pairs)
+
+
+def _align_long(ref: Sequence[str], hyp: Sequence[str]) -> tuple[Pair, ...]:
+    from rapidfuzz.distance import Levenshtein
+
+    pairs: list[Pair] = []
+    for block in Levenshtein.opcodes(list(ref), list(hyp)):  # replaced blocks are of equal length
+        refs, hyps = ref[block.src_start : block.src_end], hyp[block.dest_start : block.dest_end]
+        pairs += itertools.zip_longest(refs, hyps)
+    return tuple(pairs)
 
 
 def to_scored_units(words: Iterable[str], scored_units: Mapping[str, str]) -> tuple[str, ...]:

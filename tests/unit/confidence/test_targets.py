@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.confidence import targets
 from privasr_k2.confidence.targets import correct_words, targets_of
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
+from privasr_k2.scoring import align as alignment
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
 
 
@@ -43,7 +43,7 @@ def test_long_texts_have_the_same_distance(seed: int, monkeypatch: pytest.Monkey
     ref = generator.choice(list("abcdefgh"), 60).tolist()
     hyp = [w if generator.random() < 0.6 else "x" for w in ref if generator.random() < 0.8]
     short = correct_words(ref, hyp)
-    monkeypatch.setattr(targets, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(alignment, "_LARGEST_TABLE", 0)
     long = correct_words(ref, hyp)
     assert long[1] == short[1] and len(long[0]) == len(hyp)
     assert long[0].sum() >= len(hyp) - long[1]
@@ -53,7 +53,7 @@ def test_long_texts_have_the_same_distance(seed: int, monkeypatch: pytest.Monkey
 
 def test_nothing_beside_something(monkeypatch: pytest.MonkeyPatch) -> None:
     for largest in (0, 100):
-        monkeypatch.setattr(targets, "_LARGEST_TABLE", largest)
+        monkeypatch.setattr(alignment, "_LARGEST_TABLE", largest)
         for ref, hyp, expected in (([], ["a"], [False]), (["a", "b"], [], [])):
             found, errors = correct_words(ref, hyp)
             assert found.tolist() == expected and found.dtype == bool
