@@ -38,7 +38,7 @@ from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
 from privasr_k2.privacy.safekeeping import Copies, declare, restore
 from privasr_k2.privacy.spending import Guarantee, guarantees_for, shown
 from privasr_k2.privacy.totals import Spent, are_related, ledger_totals, spent_of
-from privasr_k2.report.tables import plain_table
+from privasr_k2.report.markdown import plain_table
 
 _MAX_SECONDS = 60.0
 

@@ -39,6 +39,7 @@ from privasr_k2.recipe.systems import read_systems
 from privasr_k2.report.beside import beside_papers, with_block
 from privasr_k2.report.figures import write_figures
 from privasr_k2.report.layout import Layout
+from privasr_k2.report.markdown import report_text
 from privasr_k2.report.measures import Context
 from privasr_k2.report.page import page
 from privasr_k2.report.phones import phone_measures
@@ -52,7 +53,6 @@ from privasr_k2.report.results import (
     read_rows,
     write_rows,
 )
-from privasr_k2.report.tables import report_text
 from privasr_k2.scoring.corpus_info import WORD, read_corpus_info
 
 

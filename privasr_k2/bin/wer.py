@@ -4,10 +4,14 @@ r"""Compute word error rates of a decoded role by part, with intervals over spea
         --in-manifests data/manifests --in-lang data/lang_bpe --out-dir exp/ctc/score_test \
         --config conf/common.yaml#wer --set role=test
 
---out-dir gets wer.json: errors of words or phones, of characters, of words of entities where the
-corpus marks them, and of the groups that the corpus names. utterances.jsonl holds the compared
-words. The files recogs-*, errs-* and wer-summary-* are those of icefall; the summary lists the
-whole grid for dev only.
+    privasr verb wer --in-nbest exp/theirs/nbest_test --in-manifests data/manifests \
+        --out-dir exp/theirs/score_test --config conf/common.yaml#wer
+
+--in-nbest scores the first hypothesis of every list, such as lists that import has written.
+--out-dir gets wer.json: errors of words or phones, of characters, of words inside and outside
+entities where the corpus marks them, and of the groups that the corpus names. utterances.jsonl
+holds the compared words. The files recogs-*, errs-* and wer-summary-* are those of icefall; the
+summary lists the whole grid for dev only.
 """
 
 from __future__ import annotations
@@ -19,21 +23,24 @@ from dataclasses import replace
 from privasr_k2 import config
 from privasr_k2.bin import cli
 from privasr_k2.decoding.tune import TUNING_ROLE, choose_point, grid_counts, read_weights
+from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import atomic_path, write_json, write_jsonl, write_text
-from privasr_k2.scoring import icefall_files, results
+from privasr_k2.scoring import icefall_files, names, results
 from privasr_k2.scoring.corpus_info import WORD, read_corpus_info, read_vocabulary
 from privasr_k2.scoring.counts import total
 from privasr_k2.scoring.entities import read_entities
 from privasr_k2.scoring.groups import read_groups
 from privasr_k2.scoring.hints import hint
 from privasr_k2.scoring.hypotheses import check_complete, read_decoded
+from privasr_k2.scoring.nbest_lists import first_hypotheses, read_nbest
 
 
 def main() -> None:
     """Parse, score, write."""
     args = cli.arguments(
         __doc__,
-        in_hyps="DIR decode_<role>, with *.jsonl",
+        in_hyps="[DIR] decode_<role>, with *.jsonl",
+        in_nbest="[DIR] nbest_<role>, in place of --in-hyps: first hypotheses",
         in_weights="[FILE] weights.json; needed where there is a grid",
         in_lang="[DIR] with words.txt, to count unknown words",
         in_manifests="[DIR] to find lost utterances, and units to score",
@@ -41,8 +48,17 @@ def main() -> None:
         out_dir="DIR score_<role>",
     )
     options = cli.load(results.ScoreOptions, args)
+    if (args.in_hyps is None) == (args.in_nbest is None):
+        found = "neither" if args.in_hyps is None else "both"
+        raise ConfigError("the command line", "--in-hyps or --in-nbest", found, "give one")
+    if args.in_nbest is not None and args.in_weights is not None:
+        found, way_out = "--in-weights with --in-nbest", "remove it"
+        raise ConfigError("the command line", "weights of a grid", found, way_out)
 
-    decoded = read_decoded(args.in_hyps)
+    if args.in_hyps is not None:
+        decoded = read_decoded(args.in_hyps)
+    else:
+        decoded = first_hypotheses(read_nbest(args.in_nbest))
     results.check_role(decoded, options.role)
     if args.in_manifests is not None:
         check_complete(decoded, args.in_manifests)
@@ -64,12 +80,12 @@ def main() -> None:
         folder.mkdir()
         records = []
         for part, utterances in sorted(by_part.items()):
-            scored = results.score_utterances(utterances, weights, units, groups)
+            scored = results.score_utterances(utterances, weights, units, groups, entities)
             refs, more = [u.ref for u in utterances], {}
             if corpus.unit == WORD:
                 more["characters"] = results.score_characters(part, scored, options)
             if entities is not None:
-                more["entities"] = results.score_names(part, scored, entities, options)
+                more["entities"] = names.score_names(part, scored, entities, options)
             of_part = results.score_part(
                 part, scored, options, raw_refs=refs, vocabulary=vocabulary
             )

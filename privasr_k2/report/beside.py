@@ -7,9 +7,10 @@ from pathlib import Path
 
 from privasr_k2.errors import DataError
 from privasr_k2.report.layout import Layout
+from privasr_k2.report.markdown import markdown_table
 from privasr_k2.report.measures import NOTHING, interval_text, p_text, text_of, title_of
 from privasr_k2.report.results import Row
-from privasr_k2.report.tables import Cell, Index, Table, change_of, markdown_table
+from privasr_k2.report.tables import Cell, Index, Table, change_of
 
 START, END = "<!-- beside the papers: made by report --out-beside -->", "<!-- end -->"
 _METRICS, _KINDS = ("wer", "per", "ppl"), ("score_test", "perplexity", "run")

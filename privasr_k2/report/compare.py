@@ -10,18 +10,20 @@ from privasr_k2 import config
 from privasr_k2.errors import DataError
 from privasr_k2.recipe.systems import System
 from privasr_k2.report.layout import Layout
+from privasr_k2.report.markdown import report_text
 from privasr_k2.report.measures import Context
 from privasr_k2.report.results import Origin, collect
-from privasr_k2.report.tables import report_text
 from privasr_k2.scoring.corpus_info import CorpusInfo
 
 _COLUMNS = (
     "part, label, words, wer, wer interval, errors, insertions, deletions, substitutions, cer"
 )
 
+_TESTS = ("wer", "name_wer", "other_wer", "recall", "false_alarm_rate")
+
 
 def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
-    """Tables in Markdown: error rates, and all pairs by MAPSSWE with one correction by Holm.
+    """Tables in Markdown: error rates, names, and all pairs tested, corrected by Holm.
 
     Args:
         folders: two or more, of ``wer``, of the same role and scored with the same options.
@@ -50,7 +52,7 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         "phones": False,
         "cmudict": "none",
         "g2p": "none",
-        "tests": ["wer"],
+        "tests": list(_TESTS),
         "facts": {},
         "tables": [table],
         "figures": [],
@@ -62,7 +64,7 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
     }
     layout = config.from_values(Layout, values, "compare")
     origin = Origin("compare", "", corpus, lambda path: "", None)
-    rows = collect(systems, origin, Context(systems, 1, 0.5, 1, ("wer",)))
+    rows = collect(systems, origin, Context(systems, 1, 0.5, 1, _TESTS))
     return report_text(layout, rows, corpus.heading, {}, sys.maxsize)
 
 

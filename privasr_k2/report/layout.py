@@ -47,6 +47,29 @@ _BY_GROUP = {
         f" {MIN_CLUSTERS} speakers."
     ],
 }
+#: Names in every report, where references have any.
+_NAMES = {
+    "title": "Words of names",
+    "kinds": ["score_test"],
+    "detail": 1,
+    "columns": "entity_words, name_wer, name_wer interval, other_words, other_wer,"
+    " other_wer interval, recall, recall interval, false_alarms, false_alarm_rate,"
+    " false_alarm_rate interval, precision",
+    "notes": [
+        "An inserted word is one of a name between two words of names, or beside a wrong one.",
+        "False alarms: wrong words that are names elsewhere; / 1,000: by 1,000 words said.",
+        "Precision is an upper bound: wrong names that no reference at hand holds are no false"
+        " alarms.",
+    ],
+}
+_NAMES_BY_CLASS = {
+    "title": "Words of names, by class",
+    "kinds": ["score_test"],
+    "items": True,
+    "detail": 2,
+    "columns": "entity_words, hits, name_wer, name_wer interval, recall, recall interval,"
+    " false_alarms, false_alarm_rate, false_alarm_rate interval, precision",
+}
 _ROW_KEYS = ("method", "system", "headline", "kind")
 Where = Mapping[str, Any]
 
@@ -80,6 +103,7 @@ class TableLayout:
         split: a fact: one table for each of its values.
         notes: below it.
         literal: rows as they are, such as those of a paper, in place of all but the title.
+        detail: 0, or how soon ``RESULTS.md`` is cut there: 2 first of all, then 1. Pages fold 2.
     """
 
     title: str
@@ -92,6 +116,7 @@ class TableLayout:
     notes: tuple[str, ...]
     literal: tuple[Mapping[str, Any], ...]
     groups: bool = False
+    detail: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,7 +158,7 @@ class Layout(Checked):
         corpus: its name in tables; empty: that of ``corpus.json``.
         num_replicates, confidence, seed: of intervals of perplexities.
         phones, cmudict, g2p: whether words have a phone error rate; sources of pronunciations.
-        tests: metrics by which declared pairs are compared: ``wer``, ``ppl``, ``recall``.
+        tests: metrics by which declared pairs are compared, such as ``wer`` and ``name_wer``.
         facts: fact -> its title, or ``{title: ..., labels: {value: label}}``.
         tables, figures: with the attributes of :class:`TableLayout` and :class:`FigureLayout`.
         people: numbers of people for whom error rates are projected (``report.projection``).
@@ -172,16 +197,24 @@ class Layout(Checked):
 
     @property
     def all_tables(self) -> list[TableLayout]:
-        """Its tables and the paper's, checked, and that by groups, where a corpus names any.
+        """Its tables, those of names, the paper's, and that by groups, checked.
+
+        Names and groups are those of corpora that have any. Older layouts have a table of names of
+        their own.
 
         Raises:
             ConfigError: an unknown key, column, metric or fact.
         """
-        model = [f"{FACTS}model"] if "model" in self.facts else []
+        first = ["label", *([f"{FACTS}model"] if "model" in self.facts else []), "part"]
         counts = ("utterances", "words", "wer", "wer interval", "word_per", "word_per interval")
-        columns = ["label", *model, "part", "group", {"item": "value"}, *counts, "speakers"]
+        columns = [*first, "group", {"item": "value"}, *counts, "speakers"]
         by_group = _BY_GROUP | {"columns": columns}
-        return [self._table(table) for table in (*self.tables, *self.as_published, by_group)]
+        names = []
+        if all(table.get("title") != _NAMES["title"] for table in self.tables):
+            of_class = [*first, {"item": "class"}]
+            names = [_with_columns(_NAMES, first), _with_columns(_NAMES_BY_CLASS, of_class)]
+        tables = (*self.tables, *names, *self.as_published, by_group)
+        return [self._table(table) for table in tables]
 
     @property
     def all_figures(self) -> list[FigureLayout]:
@@ -231,7 +264,7 @@ class Layout(Checked):
         return str(labels.get(value, value))
 
     def _table(self, told: Mapping[str, Any]) -> TableLayout:
-        of_rows = ("title", "where", "kinds", "items", "groups", "split", "literal")
+        of_rows = ("title", "where", "kinds", "items", "groups", "split", "literal", "detail")
         keys = (*of_rows, "columns", "sort", "notes")
         self._check_keys(told, keys, f"table {told.get('title')!r}")
         columns, sort = (
@@ -244,6 +277,7 @@ class Layout(Checked):
         lists |= {"columns": columns, "sort": sort}
         groups = told.get("groups", False)
         rows = {"items": groups or told.get("items", False), "groups": groups}
+        rows["detail"] = told.get("detail", 0)
         where, split = told.get("where", {}), told.get("split", "")
         return TableLayout(told["title"], where, split=split, **rows, **lists)
 
@@ -295,6 +329,10 @@ class Layout(Checked):
     def _wrong(self, found: str, expected: str) -> None:
         place = f"the layout of {self.recipe}"
         raise ConfigError(place, expected, found, "correct it in conf/reports")
+
+
+def _with_columns(table: Mapping[str, Any], first: Iterable[Any]) -> dict[str, Any]:
+    return {**table, "columns": [*first, *table["columns"].split(", ")]}
 
 
 def _by_data_set(published: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -113,7 +113,7 @@ class Reading:
 
     Attributes:
         measures: its figures.
-        pairs: part and metric (``wer``, ``ppl``, ``recall``) -> what a paired test needs.
+        pairs: part and metric (``wer``, ``ppl``, ``name_wer``, ...) -> what a paired test needs.
         entries: releases of the ledger that it holds.
     """
 
@@ -153,6 +153,8 @@ _TITLES = {
     ".2f": (
         "wer: WER %; per: PER %; cer: CER %; word_per: PER of the words %; oov: OOV %; "
         "projected_wer: WER %, by the law; measured_wer: WER %, measured; "
+        "name_wer: names: WER %; other_wer: other words: WER %; "
+        "false_alarm_rate: false alarms / 1,000; "
         "recall: recall %; precision: precision %; ppl: PPL; ppl_with_oov: PPL with OOV; "
         "ppl_last_round: PPL, last round; exposure: mean exposure, bits; "
         "exposure_largest: largest; exposure_possible: possible; log_likelihood: log P; "
@@ -171,7 +173,8 @@ _TITLES = {
         "errors: errors; insertions: ins; deletions: del; substitutions: sub; words: words; "
         "utterances: utterances; speakers: speakers; no_path: no path; hits: recognized; "
         "people: people; "
-        "entity_words: words of names; false_alarms: false alarms; ppl_words: words; "
+        "entity_words: words of names; other_words: other words; false_alarms: false alarms; "
+        "ppl_words: words; "
         "ppl_sentences: sentences; ppl_oov: OOV words; units: units; releases: releases; "
         "person_units: units of a person; "
         "candidates: candidates; released_words: words; released_bigrams: bigrams; "
@@ -193,7 +196,11 @@ _TITLES = {
     ),
     "+.2f": (
         "wer_difference: WER difference; per_difference: PER difference; "
-        "recall_difference: recall difference; ppl_change: PPL change %; "
+        "name_wer_difference: names: WER difference; "
+        "other_wer_difference: other words: WER difference; "
+        "recall_difference: recall difference; "
+        "false_alarm_rate_difference: false alarms / 1,000, difference; "
+        "ppl_change: PPL change %; "
         "name_beyond: names beyond strangers', bits"
     ),
     "epsilon": (

@@ -41,6 +41,10 @@ _FACT = "fact_"
 _NUMBERS = ("value", "low", "high", "p", "p_holm", "epsilon", "person_epsilon", "delta")
 #: What holds for a system, as :func:`privasr_k2.report.readers.privacy.privacy` calls it.
 HOLDS = ("epsilon", "unit", "person_epsilon", "person_units", "delta", "sampling", "accountant")
+#: Metrics of comparisons of names. Holm counts them apart, as they answer another question.
+OF_NAMES = tuple(
+    f"{name}_difference" for name in ("name_wer", "other_wer", "recall", "false_alarm_rate")
+)
 #: Kinds of artifacts that are tested: weights were chosen on dev.
 _TEST_KINDS = ("score_test", "perplexity", "run")
 
@@ -57,7 +61,8 @@ class Row:
         part, item, metric, value, low, high, group: of
             :class:`privasr_k2.report.measures.Measure`.
         against: the other system of a comparison; empty: a figure.
-        p, p_holm: of the comparison: as tested, and by Holm over all comparisons of the page.
+        p, p_holm: of the comparison: as tested, and by Holm over all comparisons of the page, those
+            of names apart.
         pairs: segments, groups or speakers of the test.
         clusters: speakers or groups that the interval is drawn from; ``None``: it is not drawn, or
             an older version wrote the row.
@@ -278,10 +283,17 @@ def comparisons_of(rows: Iterable[Row]) -> list[tuple[Comparison, Row]]:
 
 
 def with_holm(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with Holm's p-values; the family is every different comparison among them."""
+    """Return the rows with Holm's p-values, of different comparisons among them.
+
+    There are two families: comparisons of names (:data:`OF_NAMES`), and all others.
+    """
     compared = comparisons_of(rows)
-    family = {key: row.p for key, row in reversed(compared)}
-    adjusted = dict(zip(family, holm(list(family.values())), strict=True))
+    adjusted: dict[Comparison, float | None] = {}
+    for of_names in (True, False):
+        family = {
+            key: row.p for key, row in reversed(compared) if (row.metric in OF_NAMES) == of_names
+        }
+        adjusted |= zip(family, holm(list(family.values())), strict=True)
     keys = iter(key for key, _ in compared)
     return [replace(row, p_holm=adjusted[next(keys)]) if row.against else row for row in rows]
 

@@ -1,4 +1,4 @@
-"""Tables of a report, from tidy rows and a layout; and the same as Markdown."""
+"""Tables of a report, from tidy rows and a layout."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from typing import NamedTuple
 from privasr_k2.recipe.systems import Fact
 from privasr_k2.report.layout import FACTS, OWN, Column, Layout, TableLayout, fits, with_units
 from privasr_k2.report.measures import METRICS, NOTHING, gap_closed, interval_text, p_text, text_of
-from privasr_k2.report.notes import is_few, notes_of
-from privasr_k2.report.results import HOLDS, LEDGER, RECIPE, Comparison, Row, comparisons_of
-
-MAX_LINES = 150
+from privasr_k2.report.notes import is_few
+from privasr_k2.report.results import (
+    HOLDS,
+    LEDGER,
+    OF_NAMES,
+    RECIPE,
+    Comparison,
+    Row,
+    comparisons_of,
+)
 
 
 class Place(NamedTuple):
@@ -46,12 +52,14 @@ class Table:
         columns: headings, and whether their cells are words.
         rows: a cell for each column.
         notes: below it.
+        detail: as in :class:`privasr_k2.report.layout.TableLayout`.
     """
 
     title: str
     columns: tuple[tuple[str, bool], ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    detail: int = 0
 
 
 class Index:
@@ -185,7 +193,7 @@ def _table(
     words = (any(isinstance(row[n].key, str) for row in cells) for n in used)
     rows = tuple(tuple(row[n] for n in used) for row in cells)
     title, *notes = (with_units(text, (row for row, _ in found)) for text in (title, *spec.notes))
-    return Table(title, tuple(zip(titles, words)), rows, tuple(notes))
+    return Table(title, tuple(zip(titles, words)), rows, tuple(notes), spec.detail)
 
 
 def _order(cell: Cell) -> tuple[bool, bool, float, str]:
@@ -258,25 +266,23 @@ _COMPARED = (
 
 
 def comparison_tables(rows: Sequence[Row], index: Index, seen: set[Comparison]) -> Iterator[Table]:
-    """Every declared comparison that is not yet ``seen``, once."""
+    """Every declared comparison that is not yet ``seen``, once; those of names a pair a row."""
     compared = []
     for key, row in comparisons_of(rows):
         if key not in seen:
             compared.append(row)
             seen.add(key)
-    if not compared:
-        return
     labels = {row.system: row.label for row in rows}
     lines = []
     for row in compared:
+        if row.metric in OF_NAMES:
+            continue
         metric = row.metric.rpartition("_")[0]
         pair = [index.find(name, metric, row.part, row.item) for name in (row.system, row.against)]
         values = [None if figure is None else figure.value for figure in pair]
         lines.append(
             (
-                Cell(row.label, row.label),
-                Cell(labels.get(row.against, row.against), row.against),
-                Cell(row.part or NOTHING, row.part),
+                *_compared_systems(row, labels),
                 Cell(METRICS[row.metric][0], row.metric),
                 *(Cell(text_of(metric, value), value) for value in values),
                 Cell(text_of(row.metric, row.value), row.value),
@@ -288,10 +294,49 @@ def comparison_tables(rows: Sequence[Row], index: Index, seen: set[Comparison]) 
         )
     note = (
         "p: two-sided; error rates by MAPSSWE, which takes segments as independent, whoever speaks"
-        " them (rough below 50); perplexities and recall by drawing groups or speakers again."
-        " p (Holm) allows for all comparisons of this page."
+        " them (rough below 50); perplexities by drawing groups again."
+        " p (Holm) allows for all comparisons of this page, those of names apart."
     )
-    yield Table("Comparisons", _COMPARED, tuple(lines), (note,))
+    if lines:
+        yield Table("Comparisons", _COMPARED, tuple(lines), (note,))
+    yield from _names_compared([row for row in compared if row.metric in OF_NAMES], labels)
+
+
+def _compared_systems(row: Row, labels: Mapping[str, str]) -> Iterator[Cell]:
+    yield Cell(row.label, row.label)
+    yield Cell(labels.get(row.against, row.against), row.against)
+    yield Cell(row.part or NOTHING, row.part)
+
+
+def _names_compared(compared: Sequence[Row], labels: Mapping[str, str]) -> Iterator[Table]:
+    """The comparisons of names: a row a pair and part, three columns a metric."""
+    pairs: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in compared:
+        pairs.setdefault((row.system, row.against, row.part), {})[row.metric] = row
+    metrics = [name for name in OF_NAMES if any(name in of for of in pairs.values())]
+    if not metrics:
+        return
+    titles = [("system", True), ("against", True), ("part", True)]
+    for metric in metrics:
+        titles += [(METRICS[metric][0], False), ("interval", False), ("p (Holm)", False)]
+    lines = []
+    for of_pair in pairs.values():
+        cells = list(_compared_systems(next(iter(of_pair.values())), labels))
+        for metric in metrics:
+            row = of_pair.get(metric)
+            if row is None:
+                cells += [_EMPTY] * 3
+                continue
+            cells.append(Cell(text_of(metric, row.value), row.value))
+            cells.append(Cell(interval_text(metric, row.low, row.high), row.low))
+            cells.append(Cell(p_text(row.p_holm), row.p_holm))
+        lines.append(tuple(cells))
+    note = (
+        "p: two-sided; error rates by MAPSSWE of the errors of these words alone; recall and false"
+        " alarms by drawing speakers again. p (Holm) allows for all comparisons of names of this"
+        " page."
+    )
+    yield Table("Comparisons of names", tuple(titles), tuple(lines), (note,), detail=2)
 
 
 def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterator[Table]:
@@ -314,84 +359,3 @@ def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterato
     table = _table("All that was spent", spec, layout, index, places) if places else None
     if table is not None:
         yield Table(table.title, table.columns, table.rows, tuple(not_covered))
-
-
-def markdown_table(table: Table, most: int) -> str:
-    """A Markdown table whose columns are aligned as plain text too, with at most so many rows.
-
-    >>> rows = (Cell("dev"), Cell("3.1")), (Cell("test"), Cell("12.5"))
-    >>> made = Table("", (("part", True), ("WER", False)), rows)
-    >>> print(markdown_table(made, 1), end="")
-    | part | WER |
-    |:-----|----:|
-    | dev  | 3.1 |
-    <BLANKLINE>
-    1 more row in `results.jsonl`.
-    """
-    titles = [title for title, _ in table.columns]
-    words = [is_words for _, is_words in table.columns]
-    cells = [[cell.text.replace("|", "\\|") for cell in row] for row in table.rows[:most]]
-    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
-
-    def line(texts: Sequence[str]) -> str:
-        columns = zip(texts, widths, words, strict=True)
-        padded = (t.ljust(w) if left else t.rjust(w) for t, w, left in columns)
-        return "| " + " | ".join(padded) + " |\n"
-
-    dashes = ("-" * (width + 1) for width in widths)
-    rules = (f":{dash}" if left else f"{dash}:" for dash, left in zip(dashes, words))
-    more = len(table.rows) - most
-    left_out = f"\n{more:,} more row{'s' * (more > 1)} in `results.jsonl`.\n" if more > 0 else ""
-    return line(titles) + "|" + "|".join(rules) + "|\n" + "".join(map(line, cells)) + left_out
-
-
-def plain_table(rows: Sequence[Mapping[str, str]]) -> str:
-    """A Markdown table of rows that map columns to words; a cell that a row lacks shows a dash."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = tuple(tuple(Cell(row.get(name, NOTHING)) for name in names) for row in rows)
-    return markdown_table(Table("", tuple((name, True) for name in names), cells), len(rows))
-
-
-def report_text(
-    layout: Layout,
-    rows: Sequence[Row],
-    heading: Sequence[str],
-    figures: Mapping[str, str],
-    max_lines: int = MAX_LINES,
-) -> str:
-    """``RESULTS.md``: at most so many lines, the longest tables cut where there are more.
-
-    Args:
-        heading: paragraphs on the corpus.
-        figures: title -> path of a figure, relative to the file.
-    """
-    tables = tables_of(layout, rows)
-    text = ""
-    for most in range(max((len(table.rows) for table in tables), default=1), 0, -1):
-        text = _text(layout, rows, heading, figures, tables, most)
-        if text.count("\n") <= max_lines:
-            break
-    return text
-
-
-def _text(
-    layout: Layout,
-    rows: Sequence[Row],
-    heading: Sequence[str],
-    figures: Mapping[str, str],
-    tables: Sequence[Table],
-    most: int,
-) -> str:
-    corpus = rows[0].corpus
-    blocks = [f"# {layout.title}{': ' if corpus else ''}{corpus}\n", *heading]
-    if layout.command:
-        blocks.append(f"```bash\n{layout.command}\n```\n")
-    for table in tables:
-        blocks.append(f"## {table.title}\n\n{markdown_table(table, most)}")
-        if table.notes:
-            blocks.append("".join(f"- {note}\n" for note in table.notes))
-    if figures:
-        blocks.append(", ".join(f"[{title}]({path})" for title, path in figures.items()) + "\n")
-    if notes := (*layout.notes, *notes_of(rows)):
-        blocks.append("".join(f"- {note}\n" for note in notes))
-    return "\n".join(blocks)

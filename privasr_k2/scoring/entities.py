@@ -1,4 +1,4 @@
-"""Recall and precision of the words inside entities, class by class.
+"""Recall, precision and errors of the words inside entities, class by class.
 
 References tell which of their words lie inside an entity; hypotheses do not. Both rates come from
 the alignment that gives the word errors. For a class c:
@@ -19,147 +19,29 @@ so that precision is an upper bound, and a loose one without further references.
 
 :data:`ALL` stands for all classes together: a word inside two nested entities counts once, and a
 wrong word is a false alarm if more than half of its occurrences lie inside entities of any class.
+:mod:`.name_errors` says which word errors lie inside.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_jsonl
 from privasr_k2.scoring.align import Pair
-from privasr_k2.scoring.bootstrap import Interval
+from privasr_k2.scoring.counts import ErrorCounts, count_pairs
+from privasr_k2.scoring.entity_scores import ALL, OUTSIDE, EntityCounts, EntityScore
+from privasr_k2.scoring.name_errors import divide
 
 Classes = frozenset[str]
 """The classes of one word; entities may lie inside others."""
 
-ALL = "all"
-"""All classes together; no class has this name."""
-
 _NONE: Classes = frozenset()
 _AGAIN = "prepare the corpus again"
-
-
-@dataclass(frozen=True)
-class EntityCounts:
-    """How the words of one class came out. Counts of disjoint texts are added with ``+``.
-
-    Attributes:
-        hits: reference words inside entities of the class that were recognized.
-        ref_words: reference words inside entities of the class.
-        hyp_words: recognized words taken for words of the class: hits and false alarms.
-
-    >>> counts = EntityCounts(hits=6, ref_words=8, hyp_words=7) + EntityCounts(ref_words=4)
-    >>> counts.recall, counts.false_alarms
-    (0.5, 1)
-    >>> print(EntityCounts().precision)
-    None
-    """
-
-    hits: int = 0
-    ref_words: int = 0
-    hyp_words: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.hits <= min(self.ref_words, self.hyp_words):
-            raise ValueError(f"hits must lie between 0 and both numbers of words, got {self}")
-
-    @property
-    def false_alarms(self) -> int:
-        """Wrong words that are words of the class."""
-        return self.hyp_words - self.hits
-
-    @property
-    def recall(self) -> float | None:
-        """Share of the class's reference words that was recognized; ``None`` without any."""
-        return self.hits / self.ref_words if self.ref_words else None
-
-    @property
-    def precision(self) -> float | None:
-        """Share of the class's recognized words that is right; ``None`` without any."""
-        return self.hits / self.hyp_words if self.hyp_words else None
-
-    def __add__(self, other: EntityCounts) -> EntityCounts:
-        if not isinstance(other, EntityCounts):
-            return NotImplemented
-        pairs = zip(astuple(self), astuple(other))
-        return EntityCounts(*(own + others for own, others in pairs))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; the rates follow from the counts."""
-        return {
-            **asdict(self),
-            "recall_percent": 100.0 * self.hits / self.ref_words if self.ref_words else None,
-            "precision_percent": 100.0 * self.hits / self.hyp_words if self.hyp_words else None,
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> EntityCounts:
-        """Read the output of :meth:`to_dict`; other keys are ignored."""
-        return cls(values["hits"], values["ref_words"], values["hyp_words"])
-
-
-@dataclass(frozen=True)
-class EntityScore:
-    """The entities of one part.
-
-    Attributes:
-        utterances: how many of its utterances are annotated, also those without an entity.
-        classes: counts by class, sorted by name.
-        speakers: speaker, sorted -> counts of :data:`ALL` and of classes that are not 0; may be
-            empty in older results.
-        intervals: of the recall of :data:`ALL` and of each class; ``None`` where fewer than
-            :data:`~privasr_k2.scoring.bootstrap.MIN_CLUSTERS` speakers have words of it; empty
-            where none were computed.
-    """
-
-    utterances: int
-    classes: Mapping[str, EntityCounts]
-    speakers: Mapping[str, Mapping[str, EntityCounts]] = field(default_factory=dict)
-    intervals: Mapping[str, Interval | None] = field(default_factory=dict)
-
-    @property
-    def together(self) -> EntityCounts | None:
-        """All classes and speakers together; ``None`` in results without speakers."""
-        return sum(self.of_speakers(ALL), EntityCounts()) if self.speakers else None
-
-    def of_speakers(self, name: str) -> list[EntityCounts]:
-        """The counts of one class, or of :data:`ALL`, for every speaker."""
-        return [counts.get(name, EntityCounts()) for counts in self.speakers.values()]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for ``wer.json``."""
-        record: dict[str, Any] = {
-            "utterances": self.utterances,
-            "classes": {name: counts.to_dict() for name, counts in self.classes.items()},
-        }
-        if self.speakers:
-            record["speakers"] = {
-                speaker: {name: [c.hits, c.ref_words, c.hyp_words] for name, c in counts.items()}
-                for speaker, counts in self.speakers.items()
-            }
-        if self.intervals:
-            record["recall_intervals"] = {
-                name: i and asdict(i) for name, i in self.intervals.items()
-            }
-        return record
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> EntityScore:
-        """Read the output of :meth:`to_dict`."""
-        classes = {
-            name: EntityCounts.from_dict(counts) for name, counts in values["classes"].items()
-        }
-        speakers = {
-            speaker: {name: EntityCounts(*numbers) for name, numbers in counts.items()}
-            for speaker, counts in values.get("speakers", {}).items()
-        }
-        intervals = {n: i and Interval(**i) for n, i in values.get("recall_intervals", {}).items()}
-        return cls(values["utterances"], classes, speakers, intervals)
 
 
 @dataclass(frozen=True)
@@ -267,13 +149,17 @@ def score_entities(
         name: sum((tally.counts(name) for tally in by_speaker.values()), EntityCounts())
         for name in entities.names
     }
-    speakers = {}
-    for speaker in sorted(by_speaker):
-        counts = {name: by_speaker[speaker].counts(name) for name in (ALL, *entities.names)}
+    speakers, errors = {}, {}
+    for speaker, tally in sorted(by_speaker.items()):
+        counts = {name: tally.counts(name) for name in (ALL, *entities.names)}
         speakers[speaker] = {
             name: c for name, c in counts.items() if name == ALL or c != EntityCounts()
         }
-    return EntityScore(utterances, classes, speakers)
+        wrong = {name: tally.errors(name) for name in (ALL, OUTSIDE, *entities.names)}
+        errors[speaker] = {
+            name: c for name, c in wrong.items() if name in (ALL, OUTSIDE) or c != ErrorCounts()
+        }
+    return EntityScore(utterances, classes, speakers, errors)
 
 
 class _Tally:
@@ -283,6 +169,7 @@ class _Tally:
         self._hits: Counter[str] = Counter()
         self._ref_words: Counter[str] = Counter()
         self._false_alarms: Counter[str] = Counter()
+        self._errors: defaultdict[str, ErrorCounts] = defaultdict(ErrorCounts)
 
     def add(self, pairs: Sequence[Pair], of_words: Sequence[Classes], entities: Entities) -> None:
         """Count one utterance."""
@@ -298,11 +185,21 @@ class _Tally:
             if hyp is not None and ref != hyp:
                 self._false_alarms.update(entities.typical.get(hyp, _NONE))
                 self._false_alarms[ALL] += hyp in entities.any_class
+        inside, outside = divide(pairs, [bool(classes) for classes in of_words])
+        self._errors[ALL] += count_pairs(inside)
+        self._errors[OUTSIDE] += count_pairs(outside)
+        for name in {name for classes in of_words for name in classes}:
+            inside, _ = divide(pairs, [name in classes for classes in of_words])
+            self._errors[name] += count_pairs(inside)
 
     def counts(self, name: str) -> EntityCounts:
         """Of one class, or of :data:`ALL`."""
         hits = self._hits[name]
         return EntityCounts(hits, self._ref_words[name], hits + self._false_alarms[name])
+
+    def errors(self, name: str) -> ErrorCounts:
+        """Of one class, of :data:`ALL` or of :data:`OUTSIDE`."""
+        return self._errors[name]
 
 
 def _annotated(
@@ -332,4 +229,4 @@ def _is_span(span: Any, num_words: int) -> bool:
     first, end, label = span
     if [type(value) for value in span] != [int, int, str]:
         return False
-    return 0 <= first < end <= num_words and label not in ("", ALL)
+    return 0 <= first < end <= num_words and label not in ("", ALL, OUTSIDE)

@@ -72,14 +72,30 @@ def compare(
 
 
 def compare_slots(
-    slots_a: Iterable[Sequence[int]], slots_b: Iterable[Sequence[int]]
+    slots_a: Iterable[Sequence[int]],
+    slots_b: Iterable[Sequence[int]],
+    counted_a: Iterable[Sequence[int]] | None = None,
+    counted_b: Iterable[Sequence[int]] | None = None,
 ) -> MatchedPairs:
     """:func:`compare` with the (2U + 1,) errors of :func:`errors_by_slot` of each utterance.
 
+    Args:
+        slots_a, slots_b: all errors of the systems, which part segments.
+        counted_a, counted_b: those of them that are tested, such as the errors of names, in as
+            many slots; all of them where it is ``None``. Segments without one do not count.
+
     Raises:
         ValueError: not as many utterances, or slots in one, as the other.
+
+    >>> slots = [0, 1, 0, 0, 0, 0, 0, 1, 0]
+    >>> compare_slots([slots], [[0] * 9], [[0, 1, *[0] * 7]], [[0] * 9]).segments
+    1
     """
-    segments = [pair for slots in zip(slots_a, slots_b, strict=True) for pair in _segments(*slots)]
+    slots_a, slots_b = list(slots_a), list(slots_b)
+    counted = (slots_a if counted_a is None else counted_a,
+               slots_b if counted_b is None else counted_b)  # fmt: skip
+    utterances = zip(slots_a, slots_b, *counted, strict=True)
+    segments = [pair for slots in utterances for pair in _segments(*slots)]
     return mapsswe(np.array(segments, dtype=np.int64).reshape(-1, 2))
 
 
@@ -95,20 +111,27 @@ def segment_errors(pairs_a: Sequence[Pair], pairs_b: Sequence[Pair]) -> list[tup
     >>> segment_errors(align(ref, "x b d".split()), align(ref, "a b c y".split()))
     [(2, 1)]
     """
-    return _segments(errors_by_slot(pairs_a), errors_by_slot(pairs_b))
+    slots = errors_by_slot(pairs_a), errors_by_slot(pairs_b)
+    return _segments(*slots, *slots)
 
 
-def _segments(slots_a: Sequence[int], slots_b: Sequence[int]) -> list[tuple[int, int]]:
+def _segments(
+    slots_a: Sequence[int],
+    slots_b: Sequence[int],
+    counted_a: Sequence[int],
+    counted_b: Sequence[int],
+) -> list[tuple[int, int]]:
     segments: list[tuple[int, int]] = []
     open_a = open_b = correct_words = 0
-    for slot, (errors_a, errors_b) in enumerate(zip(slots_a, slots_b, strict=True)):
+    slots = zip(slots_a, slots_b, counted_a, counted_b, strict=True)
+    for slot, (errors_a, errors_b, of_a, of_b) in enumerate(slots):
         if errors_a == 0 and errors_b == 0:
             correct_words += slot % 2  # words stand at the odd slots
             continue
         if correct_words >= MIN_CORRECT and open_a + open_b:
             segments.append((open_a, open_b))
             open_a = open_b = 0
-        open_a, open_b, correct_words = open_a + errors_a, open_b + errors_b, 0
+        open_a, open_b, correct_words = open_a + of_a, open_b + of_b, 0
     if open_a + open_b:
         segments.append((open_a, open_b))
     return segments

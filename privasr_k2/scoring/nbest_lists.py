@@ -11,7 +11,7 @@ from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import parse_record, read_lines, write_jsonl
-from privasr_k2.scoring.hypotheses import read_cut_ids, some_of
+from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights, read_cut_ids, some_of
 
 GRAPH = "graph"
 """The name of the first pass's own LM scores: those of its decoding graph."""
@@ -183,6 +183,27 @@ def check_nbest_complete(lists: NbestLists, cuts: Path) -> None:
     if surplus := [nbest.id for nbest in lists.lists if nbest.id not in expected]:
         found, way_out = f"{len(surplus)} others: {some_of(surplus)}", "give those of one role"
         raise DataError(lists.lines[surplus[0]], f"only utterances of {cuts}", found, way_out)
+
+
+def first_hypotheses(lists: NbestLists) -> Decoded:
+    """The first hypothesis of every list, as decoded at one point without weights.
+
+    The role is what follows ``nbest_`` in the folder's name.
+
+    Raises:
+        DataError: no list has a reference.
+    """
+    if not any(nbest.ref for nbest in lists.lists):
+        way_out = "import them with --in-cuts or --raw-data"
+        raise DataError(lists.place, "references", "lists without any", way_out)
+    point = Weights(0.0, 0.0)
+    utterances = []
+    for nbest in lists.lists:
+        words = tuple(nbest.hyps[0].words.split()) if nbest.hyps else ()
+        told = nbest.id, nbest.part, nbest.speaker, tuple(nbest.ref.split()), nbest.no_path
+        utterances.append(Utterance(*told, {point: words}))
+    role = lists.place.resolve().name.removeprefix("nbest_")
+    return Decoded(lists.place, role, tuple(utterances), (point,))
 
 
 def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str | Path) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from privasr_k2 import randomness
 from privasr_k2.constraints import Checked, Count, Delta
@@ -20,14 +18,15 @@ from privasr_k2.scoring.bootstrap import (
     Interval,
     clusters_of,
     interval_over_speakers,
-    ratio_interval,
 )
 from privasr_k2.scoring.characters import count_character_errors
 from privasr_k2.scoring.corpus_info import WORD
 from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
-from privasr_k2.scoring.entities import ALL, Entities, EntityScore, score_entities
+from privasr_k2.scoring.entities import Classes, Entities
+from privasr_k2.scoring.entity_scores import EntityScore
 from privasr_k2.scoring.groups import GroupScore
 from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
+from privasr_k2.scoring.name_errors import spans_of
 from privasr_k2.scoring.speaker_counts import SpeakerCounts, read_speakers
 
 WER_FILE = "wer.json"
@@ -53,6 +52,7 @@ class ScoredUtterance:
 
     Attributes:
         groups: group -> its value of this utterance, as :func:`.groups.read_groups` gives them.
+        classes: of each word of ``ref``, the classes of names; ``None``: not annotated.
     """
 
     id: str
@@ -64,13 +64,16 @@ class ScoredUtterance:
     pairs: tuple[Pair, ...]
     counts: ErrorCounts
     groups: Mapping[str, str] = field(default_factory=dict)
+    classes: tuple[Classes, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """A record of ``utterances.jsonl``."""
         about = {name: getattr(self, name) for name in ("id", "part", "speaker", "no_path")}
         texts = {"ref": " ".join(self.ref), "hyp": " ".join(self.hyp)}
-        groups = {"groups": dict(self.groups)} if self.groups else {}
-        return {**about, **texts, **self.counts.to_dict(), **groups}
+        more: dict[str, Any] = {"groups": dict(self.groups)} if self.groups else {}
+        if self.classes is not None:
+            more["entities"] = [list(span) for span in spans_of(self.classes)]
+        return {**about, **texts, **self.counts.to_dict(), **more}
 
 
 @dataclass(frozen=True)
@@ -185,18 +188,21 @@ def score_utterances(
     weights: Weights,
     scored_units: Mapping[str, str],
     groups: Mapping[str, Mapping[str, str]] | None = None,
+    entities: Entities | None = None,
 ) -> list[ScoredUtterance]:
     """Align utterances at one point of the grid with their references, in scored units.
 
     ``groups`` are those of :func:`privasr_k2.scoring.groups.read_groups`, by id.
     """
     scored, groups = [], groups or {}
+    classes = {} if entities is None else entities.words
     for u in utterances:
         ref, hyp = (to_scored_units(words, scored_units) for words in (u.ref, u.hyp(weights)))
         pairs = align(ref, hyp)
         of_reference = u.id, u.part, u.speaker, u.no_path
         compared = ref, hyp, pairs, count_pairs(pairs)
-        scored.append(ScoredUtterance(*of_reference, *compared, groups.get(u.id, {})))
+        more = groups.get(u.id, {}), classes.get(u.id)
+        scored.append(ScoredUtterance(*of_reference, *compared, *more))
     return scored
 
 
@@ -255,29 +261,6 @@ def score_characters(
     """
     counts = ((u.speaker, count_character_errors(u.ref, u.hyp)) for u in scored)
     return CharacterScore(*over_speakers(part, counts, options))
-
-
-def score_names(
-    part: str, scored: Iterable[ScoredUtterance], entities: Entities, options: ScoreOptions
-) -> EntityScore | None:
-    """Count the words of entities in one part, with intervals of their recall over speakers."""
-    scores = score_entities(((u.id, u.speaker, u.pairs) for u in scored), entities)
-    return None if scores is None else with_recall_intervals(part, scores, options)
-
-
-def with_recall_intervals(part: str, scores: EntityScore, options: ScoreOptions) -> EntityScore:
-    """The same counts with intervals of the recall, all classes on the same draws of speakers."""
-    intervals = {}
-    for name in (ALL, *scores.classes):
-        counts = scores.of_speakers(name)
-        intervals[name] = ratio_interval(
-            np.array([c.hits for c in counts], dtype=np.int64),
-            np.array([c.ref_words for c in counts], dtype=np.int64),
-            randomness.stream(options.seed, "score", part),
-            num_replicates=options.num_replicates,
-            confidence=options.confidence,
-        )
-    return replace(scores, intervals=intervals)
 
 
 def over_speakers(

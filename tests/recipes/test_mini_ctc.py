@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.fileio import read_yaml
+from privasr_k2.fileio import read_jsonl, read_yaml
 from tests.support.recipe_tools import (
     EXP,
     ROOT,
     assert_up_to_date,
+    check_names,
     error_counts,
     recipe,
     transcripts,
@@ -50,6 +51,12 @@ def test_ends_with_a_table_and_the_files_that_icefall_users_know(finished: Path)
         assert f"{word_error_rate(finished, part):.2f}" in table
         files = (finished / EXP / f"score_{part}").glob(f"*-{part}*.txt")
         assert {"recogs", "errs", "wer"} <= {path.name.split("-")[0] for path in files}
+
+
+def test_names_have_error_rates_of_their_own(finished: Path) -> None:
+    rows = list(read_jsonl(finished / EXP / "results.jsonl"))
+    assert check_names(rows) == {"ctc"}
+    assert "## Words of names\n" in (finished / EXP / "RESULTS.md").read_text()
 
 
 def test_learns_something(finished: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from privasr_k2.fileio import read_json, read_jsonl, read_yaml
-from tests.support.recipe_tools import assert_up_to_date, recipe
+from tests.support.recipe_tools import assert_up_to_date, check_names, recipe
 from tests.support.tiny_encoders import (
     WHISPER_CONFIG,
     hugging_face_tensors,
@@ -31,7 +31,7 @@ def test_every_part_is_trained_decoded_and_held_out(copied: Path, tmp_path: Path
     head, exp = "tiny_whisper_tdnn_phone", copied / "exp/encoder_tiny_whisper_tdnn_phone"
     rows = [*read_jsonl(exp / "results.jsonl")]
     systems = {row["system"] for row in rows if row["metric"] == "wer" and row["part"] == "test"}
-    assert systems == set(PARTS)
+    assert systems == set(PARTS) == check_names(rows)
     for part in PARTS:
         folds = [read_json(exp / f"folds/{part}/{fold}/dev.json") for fold in (1, 2)]
         mean = sum(fold["token_errors"] for fold in folds) / 2

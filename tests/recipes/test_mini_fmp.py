@@ -10,7 +10,7 @@ import pytest
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.systems import read_systems
-from tests.support.recipe_tools import recipe
+from tests.support.recipe_tools import check_names, recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/fmp_tdnn_phone_speaker"
@@ -35,6 +35,7 @@ def test_from_n_best_lists_to_results(copied: Path) -> None:
         rows = [line for line in table if line.startswith(f"| {system.label} ")]
         assert any(f"{wer:.2f}" in row for row in rows), system.name
     rows = list(read_jsonl(exp / "results.jsonl"))
+    check_names(rows)
     of_grid = [row for row in rows if (row["system"], row["kind"]) == ("grid_dev", "weights")]
     chosen = {row["metric"]: row["value"] for row in of_grid}
     grid = read_json(exp / "grid.json")

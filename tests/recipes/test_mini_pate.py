@@ -17,7 +17,7 @@ from privasr_k2.publish.check import check_published
 from privasr_k2.publish.folder import publish
 from privasr_k2.scoring.nbest_lists import read_nbest
 from privasr_k2.training.weights import read_header
-from tests.support.recipe_tools import assert_up_to_date, dry_run, recipe
+from tests.support.recipe_tools import assert_up_to_date, check_names, dry_run, recipe
 from tests.support.tiny_encoders import (
     WHISPER_CONFIG,
     hugging_face_tensors,
@@ -38,6 +38,7 @@ def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
     exp = (tmp_path / EXP).parent
     rows = list(read_jsonl(exp / "results.jsonl"))
     wer = {row["label"]: row for row in rows if (row["metric"], row["part"]) == ("wer", "test")}
+    check_names(rows)
     label = "GNMax, 3 teachers, epsilon 8"
     assert {"public only", "not private", "teacher 1 of 3", label} <= wer.keys()
     assert wer[label]["person_epsilon"] == wer[label]["epsilon"] <= 8

@@ -9,7 +9,7 @@ import pytest
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy.ledger import Ledger
-from tests.support.recipe_tools import assert_up_to_date, dry_run, recipe
+from tests.support.recipe_tools import assert_up_to_date, check_names, dry_run, recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/redteam_char_speaker"
@@ -23,6 +23,7 @@ def test_all_attacks_at_all_settings_in_one_table(tmp_path: Path) -> None:
     recipe(TINY, "--work-dir", tmp_path)
     exp = tmp_path / EXP
     rows = list(read_jsonl(exp / "results.jsonl"))
+    check_names(rows)
     metrics = {label: {r["metric"]: r for r in rows if r["label"] == label} for label in SETTINGS}
     heard = {"canary_exposure", "fused_exposure", "silenced_exposure", "true_name", "wer"}
     members = {"auc", "perturbed_auc", "blind_auc", "beyond_blind", "perturbed_beyond_blind"}

@@ -9,7 +9,7 @@ import pytest
 
 from privasr_k2.fileio import read_jsonl
 from privasr_k2.recipe.systems import read_systems
-from tests.support.recipe_tools import assert_up_to_date, error_counts, recipe, records
+from tests.support.recipe_tools import assert_up_to_date, check_names, error_counts, recipe, records
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/rescore_tdnn_phone"
@@ -38,6 +38,8 @@ def test_from_the_first_pass_to_the_table(copied: Path) -> None:
     assert errors(copied, "all", "dev") <= fewer
 
     assert json.loads((copied / EXP / "confidence/results/confidence_metrics.json").read_text())
-    metrics = {row["metric"] for row in read_jsonl(copied / EXP / "results.jsonl")}
+    rows = list(read_jsonl(copied / EXP / "results.jsonl"))
+    assert check_names(rows) == {*names}
+    metrics = {row["metric"] for row in rows}
     assert {"nce", "wer"} <= metrics
     assert_up_to_date(TINY, "--work-dir", copied)

@@ -8,7 +8,7 @@ import pytest
 
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy.lineage import lineage
-from tests.support.recipe_tools import assert_up_to_date, recipe
+from tests.support.recipe_tools import assert_up_to_date, check_names, recipe
 from tests.support.tiny_decoders import save_hugging_face, tiny_decoder
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
@@ -48,6 +48,7 @@ def test_it_learns_public_speech_first(tmp_path: Path) -> None:
     recipe(f"{command} --audit false --people '2 0'", "--work-dir", work)
     results = work / "exp/dpsgd_tiny_whisper_tokenizer_tuned_speaker_people"
     every = list(read_jsonl(results / "results.jsonl"))
+    check_names(every)
     rows = [row for row in every if row["metric"] == "wer"]
     labels = {row["system"]: row["method"] for row in rows}
     assert labels == {

@@ -12,7 +12,7 @@ from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.arpa import read_arpa
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.lineage import lineage
-from tests.support.recipe_tools import assert_up_to_date, dry_run, recipe
+from tests.support.recipe_tools import assert_up_to_date, check_names, dry_run, recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 #: Three private speakers: only a large epsilon releases a word.
@@ -50,6 +50,7 @@ def test_from_votes_to_error_rates(tmp_path: Path) -> None:
     assert learned["candidates"]["self_training"]["utterances"]["unanswered_used"] > 0
 
     rows = [row for row in read_jsonl(exp / "results.jsonl") if row["part"] == "test"]
+    check_names(rows)
     labels = {row["label"] for row in rows if row["metric"] == "wer"}
     taught_by = {"public words", "released words, epsilon 500"}
     students = {f"{label}, student" for label in taught_by}

@@ -8,10 +8,10 @@ from pathlib import Path
 from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.scoring.entities import Entities
 from privasr_k2.scoring.hypotheses import Utterance, Weights
+from privasr_k2.scoring.names import score_names
 from privasr_k2.scoring.results import (
     Score,
     ScoreOptions,
-    score_names,
     score_part,
     score_utterances,
 )
@@ -44,13 +44,13 @@ def write_system(
             utterances.append(
                 Utterance(f"u{i}", part, f"s{i % SPEAKERS}", ref, False, {POINT: tuple(hyp)})
             )
-        scored = score_utterances(utterances, POINT, {})
+        person, none = frozenset({"PER"}), frozenset[str]()
+        words = {u.id: (none, person, none, none, none)[: len(ref)] for u in utterances}
+        known = Entities(words, {"ann": person}, ("PER",), frozenset({"ann"}))
+        scored = score_utterances(utterances, POINT, {}, None, known if entities else None)
         refs = [utterance.ref for utterance in utterances]
         found[part] = score_part(part, scored, OPTIONS, raw_refs=refs, vocabulary=None)
         if entities:
-            person, none = frozenset({"PER"}), frozenset[str]()
-            words = {u.id: (none, person, none, none, none)[: len(ref)] for u in utterances}
-            known = Entities(words, {"ann": person}, ("PER",), frozenset({"ann"}))
             found[part] = replace(found[part], entities=score_names(part, scored, known, OPTIONS))
         records += [u.to_dict() for u in scored]
     folder = exp / system / f"score_{role}"

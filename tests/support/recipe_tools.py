@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,26 @@ def run_and_kill(
 def stage_lines(text: str) -> list[str]:
     """The lines of a run that count stages."""
     return [line for line in text.splitlines() if re.match(r"\[\d+/\d+\] ", line)]
+
+
+def check_names(rows: Iterable[Mapping[str, Any]], part: str = "test") -> set[str]:
+    """The systems that were scored on a part: all have figures of names, which add up."""
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if (row["kind"], row["part"]) != ("score_test", part) or row["item"] or row["group"]:
+            continue
+        if not row["against"]:
+            found.setdefault(row["system"], {})[row["metric"]] = row["value"]
+    assert found
+    for of in found.values():
+        inside, outside = (
+            of[rate] * of[words] / 100
+            for rate, words in (("name_wer", "entity_words"), ("other_wer", "other_words"))
+        )
+        assert round(inside) + round(outside) == of["errors"] and of["entity_words"] > 0
+        assert of["entity_words"] + of["other_words"] == of["words"]
+        assert {"recall", "false_alarm_rate"} <= of.keys()
+    return set(found)
 
 
 def transcripts(work: Path, role: str = "test") -> dict[str, list[tuple[str, float]]]:

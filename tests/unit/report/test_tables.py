@@ -17,9 +17,10 @@ from privasr_k2.recipe.systems import System
 from privasr_k2.report.compare import comparison_text
 from privasr_k2.report.figures import Plot, Point, plots_of, scale_of, svg_of, write_figures
 from privasr_k2.report.layout import fits
+from privasr_k2.report.markdown import MAX_LINES, report_text
 from privasr_k2.report.measures import METRICS, p_text
 from privasr_k2.report.notes import notes_of
-from privasr_k2.report.tables import MAX_LINES, Table, report_text, tables_of
+from privasr_k2.report.tables import Table, tables_of
 from privasr_k2.scoring.corpus_info import UNKNOWN
 from tests.support.made_recipe import (
     CONF,

@@ -11,15 +11,9 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.align import align, to_scored_units
 from privasr_k2.scoring.bootstrap import Interval
-from privasr_k2.scoring.counts import count_pairs, total
-from privasr_k2.scoring.entities import (
-    ALL,
-    Entities,
-    EntityCounts,
-    EntityScore,
-    read_entities,
-    score_entities,
-)
+from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
+from privasr_k2.scoring.entities import Entities, read_entities, score_entities
+from privasr_k2.scoring.entity_scores import ALL, OUTSIDE, EntityCounts, EntityScore
 
 
 def _cut(name: str, text: str, entities: Any = None) -> dict[str, Any]:
@@ -160,6 +154,7 @@ def test_a_part_without_annotations_has_none() -> None:
         [0, True, "PER"],
         [0, 1, ""],
         [0, 1, ALL],
+        [0, 1, OUTSIDE],
         "PER",
         None,
     ],
@@ -221,6 +216,13 @@ def test_all_classes_together_count_a_word_once_and_each_speaker_apart(manifests
         u2=("a rose and a rose", "anna rose and a rose"),
         u3=(DEAN, DEAN.replace("anna", "york")),
     )
+    # Outside are ask and of (s1), and says the dean of the (s1): none is wrong.
+    assert found.errors["s1"][OUTSIDE] == ErrorCounts(hits=7)
+    assert found.errors["s2"][OUTSIDE] == ErrorCounts(hits=4, substitutions=1)
+    assert found.errors["s1"][ALL] == ErrorCounts(hits=6, substitutions=2)
+    assert found.errors["s1"]["PER"] == ErrorCounts(hits=2, substitutions=1)
+    assert "PER" not in found.errors["s2"] and found.errors_of("PER")[1] == ErrorCounts()
+    assert found.words_of_speakers() == [15, 5]
     # s1 has 4 words inside names in u1 (bonn is LOC and ORG) and in u3; york replaced two of them.
     assert found.together == EntityCounts(hits=6, ref_words=8, hyp_words=9)
     assert found.speakers["s1"] == {
@@ -239,7 +241,7 @@ def test_older_results_have_neither_speakers_nor_intervals() -> None:
     old = EntityScore.from_dict(
         {"utterances": 1, "classes": {"PER": EntityCounts(1, 2, 1).to_dict()}}
     )
-    assert (old.together, old.speakers, old.intervals) == (None, {}, {})
+    assert (old.together, old.speakers, old.errors, old.intervals) == (None, {}, {}, {})
     assert set(old.to_dict()) == {"utterances", "classes"}
 
 
@@ -249,7 +251,9 @@ def test_speakers_and_intervals_go_through_json() -> None:
         "s2": {ALL: EntityCounts()},
     }
     intervals = {ALL: Interval(0.25, 0.75, 0.95), "PER": None}
-    found = EntityScore(3, {"PER": EntityCounts(1, 2, 1)}, speakers, intervals)
+    errors = {"s1": {ALL: ErrorCounts(1, 1), OUTSIDE: ErrorCounts(5, 0, 2)}, "s2": {}}
+    more = errors, intervals, {OUTSIDE: Interval(0.1, 0.2, 0.95)}, {ALL: None}
+    found = EntityScore(3, {"PER": EntityCounts(1, 2, 1)}, speakers, *more)
     written = found.to_dict()
     assert written["speakers"] == {
         "s1": {"all": [1, 2, 1], "PER": [1, 2, 1]},

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from privasr_k2.scoring.align import align
-from privasr_k2.scoring.matched_pairs import MatchedPairs, compare, mapsswe, segment_errors
+from privasr_k2.scoring.matched_pairs import (
+    MatchedPairs,
+    compare,
+    compare_slots,
+    errors_by_slot,
+    mapsswe,
+    segment_errors,
+)
 
 
 def _segments(ref: str, hyp_a: str, hyp_b: str) -> list[tuple[int, int]]:
@@ -72,3 +79,28 @@ def test_equal_systems_are_called_different_as_rarely_as_promised() -> None:
 def test_every_utterance_needs_both_hypotheses() -> None:
     with pytest.raises(ValueError, match="zip"):
         compare([["a"]], [["a"]], [])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_errors_that_are_not_tested_still_part_segments(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    ref, slots, counted = list("abcdefghij"), [], []
+    for _ in range(2):
+        errors = [errors_by_slot(align(ref, [w for w in ref if generator.random() < 0.7]))
+                  for _ in range(20)]  # fmt: skip
+        slots.append(errors)
+        counted.append([[e * int(generator.integers(2)) for e in of] for of in errors])
+    found = compare_slots(*slots, *counted)
+    expected = []
+    for a, b, of_a, of_b in zip(*slots, *counted, strict=True):
+        wrong = [n for n in range(len(a)) if a[n] or b[n]]
+        runs: list[list[int]] = []
+        for n in wrong:
+            right = sum(m % 2 for m in range(runs[-1][-1] + 1, n)) if runs else 0
+            if not runs or right >= 2:
+                runs.append([])
+            runs[-1].append(n)
+        expected += [(sum(of_a[n] for n in run), sum(of_b[n] for n in run)) for run in runs]
+    expected = [pair for pair in expected if any(pair)]
+    assert found == mapsswe(np.array(expected).reshape(-1, 2))
+    assert found.segments < compare_slots(*slots).segments

@@ -10,9 +10,11 @@ from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.scoring.bootstrap import Interval
-from privasr_k2.scoring.counts import ErrorCounts
-from privasr_k2.scoring.entities import ALL, Entities, EntityCounts
+from privasr_k2.scoring.counts import ErrorCounts, total
+from privasr_k2.scoring.entities import Entities
+from privasr_k2.scoring.entity_scores import ALL, OUTSIDE, EntityCounts
 from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
+from privasr_k2.scoring.names import score_names
 from privasr_k2.scoring.results import (
     PartScore,
     Score,
@@ -20,7 +22,6 @@ from privasr_k2.scoring.results import (
     check_role,
     read_score,
     read_scored_words,
-    score_names,
     score_part,
     score_utterances,
 )
@@ -149,6 +150,10 @@ def test_the_recall_of_names_is_drawn_over_annotated_speakers() -> None:
     assert found.classes["PER"] == found.together == EntityCounts(24, 36, 24)
     recall = Interval(24 / 36, 24 / 36, 0.95)  # 4 of 6 for each speaker
     assert found.intervals["PER"] == found.intervals[ALL] == recall
+    wrong = Interval(12 / 36, 12 / 36, 0.95)
+    right = Interval(0.0, 0.0, 0.95)
+    assert found.error_intervals == {ALL: wrong, "PER": wrong, OUTSIDE: right}
+    assert found.false_alarm_intervals == {ALL: right, "PER": right}
     five = replace(known, words={name: of for name, of in words.items() if int(name[1:]) % 8 > 2})
     few = score_names("test_x", scored, five, OPTIONS)
     assert few is not None and few.intervals == {ALL: None, "PER": None}
@@ -156,3 +161,23 @@ def test_the_recall_of_names_is_drawn_over_annotated_speakers() -> None:
     few = score_names("test_x", scored, known, OPTIONS)
     assert few is not None and few.intervals == {ALL: None, "LOC": None, "PER": None}
     assert score_names("test_x", scored, replace(known, words={}), OPTIONS) is None
+
+
+def test_false_alarms_are_drawn_by_annotated_word() -> None:
+    person, none = frozenset({"PER"}), frozenset[str]()
+    # Two speakers of six write a name that nobody said, in 1 of 4 words.
+    spoken = [
+        utterance(f"u{i}", f"s{i}", "ask ann to come", f"ask ann to {'ann' if i < 2 else 'come'}")
+        for i in range(6)
+    ]
+    known = Entities({u.id: (none, person, none, none) for u in spoken}, {"ann": person},
+                     ("PER",), frozenset({"ann"}))  # fmt: skip
+    scored = score_utterances(spoken, POINT, {}, None, known)
+    assert [u.to_dict()["entities"] for u in scored] == [[[1, 2, "PER"]]] * 6
+    found = score_names("test_x", scored, known, replace(OPTIONS, num_replicates=5000))
+    assert found is not None and found.together == EntityCounts(6, 6, 8)
+    interval = found.false_alarm_intervals[ALL]
+    # A speaker has 0.25 with probability 1/3: of six draws 2.5 % have 0, 2.5 % five or six.
+    assert interval is not None and (interval.low, interval.high) == (0.0, pytest.approx(4 / 24))
+    assert found.error_intervals[ALL] == Interval(0.0, 0.0, 0.95)
+    assert total(found.errors_of(OUTSIDE)) == ErrorCounts(hits=16, substitutions=2)

@@ -158,12 +158,23 @@ def test_characters_and_entities_are_counted(tree: Path) -> None:
     assert set(parts["test_x"]["characters"]["speakers"]) == set(speakers)
     counts = {"hits": 6, "ref_words": 12, "hyp_words": 6}
     interval = {"low": 0.5, "high": 0.5, "confidence": 0.95}
+    none = {**interval, "low": 0.0, "high": 0.0}
     assert parts["test_x"]["entities"] == {
         "utterances": 6,
         "classes": {"PER": {**counts, "recall_percent": 50.0, "precision_percent": 100.0}},
         "speakers": {name: {"all": [1, 2, 1], "PER": [1, 2, 1]} for name in speakers},
         "recall_intervals": {"all": interval, "PER": interval},
+        "wer_percent": {"all": 50.0, "outside": 0.0, "PER": 50.0},
+        "errors": {
+            name: {"all": [1, 1, 0, 0], "outside": [2, 0, 0, 0], "PER": [1, 1, 0, 0]}
+            for name in speakers
+        },
+        "wer_intervals": {"all": interval, "PER": interval, "outside": none},
+        "false_alarm_intervals": {"all": none, "PER": none},
     }
+    records = read_jsonl(tree / "exp/ctc/score_test/utterances.jsonl")
+    marked = {record["id"]: record.get("entities") for record in records}
+    assert marked["test_x-0"] == [[1, 3, "PER"]] and marked["test_y-0"] is None
     assert "entities" not in parts["test_y"]
     assert results.read_score(tree / "exp/ctc/score_test").to_dict()["parts"] == parts
 
@@ -187,6 +198,32 @@ def test_groups_of_the_corpus_are_counted(tree: Path) -> None:
     assert {record["id"]: record["groups"]["age"] for record in records} == {
         name: of.get("age", "not known") for name, of in said
     }
+
+
+def test_lists_of_others_are_scored_by_their_first_hypotheses(tree: Path) -> None:
+    supervision = {"text": "a b c d", "custom": {"entities": [[1, 3, "PER"]]}}
+    cuts = [{"id": f"u{i}", "supervisions": [supervision]} for i in range(3)]
+    write_jsonl(tree / "data/manifests/cuts_test.jsonl.gz", cuts)
+    hyps = [{"rank": n, "words": w, "am_score": 0.0, "lm_scores": {}}
+            for n, w in enumerate(("a b x d", "a b c d"), start=1)]  # fmt: skip
+    lists = [{"id": f"u{i}", "part": "test", "speaker": "s", "ref": "a b c d",
+              "no_path": i == 2, "hyps": [] if i == 2 else hyps} for i in range(3)]  # fmt: skip
+    write_jsonl(tree / "theirs/nbest_test/1.jsonl", lists)
+    given = "--in-manifests data/manifests --out-dir theirs/score_test --set num_replicates=100"
+    call(f"wer --in-nbest theirs/nbest_test {given} --config {section('wer')}")
+    part = json.loads((tree / "theirs/score_test/wer.json").read_text())["parts"]["test"]
+    assert part["counts"] == {"hits": 6, "substitutions": 2, "insertions": 0, "deletions": 4}
+    assert part["no_path"] == ["u2"]
+    # Of b and c in each: b right twice, c wrong twice, both lost in u2.
+    assert part["entities"]["errors"]["s"]["all"] == [2, 2, 0, 2]
+    score = f"wer --in-nbest theirs/nbest_test {given} --config {section('wer')}"
+    with refused("--in-hyps or --in-nbest"):
+        call(score, "--in-hyps", "exp/ctc/decode_test")
+    with refused("--in-weights with --in-nbest"):
+        call(score, "--in-weights", "w.json")
+    write_jsonl(tree / "theirs/nbest_test/1.jsonl", [{**one, "ref": ""} for one in lists])
+    with refused("--in-cuts"):
+        call(score)
 
 
 def test_phones_have_no_characters(tree: Path) -> None:
