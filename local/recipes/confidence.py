@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.stages.confidence import apply_confidence, evaluate_confidence, train_confidence
+from local.stages.confidence import (
+    apply_confidence,
+    evaluate_confidence,
+    gold_references,
+    score_lists,
+    train_confidence,
+)
 from local.stages.data import prepare_corpus
 from local.stages.second_pass import score_words, whisper_lists
 from privasr_k2.recipe.declare import Recipe
@@ -22,7 +28,8 @@ class Options:
 
 def stages(r: Recipe, o: Options) -> None:
     """Baselines of the network: the recognizer's own confidences, plain and calibrated."""
-    data, arpa = "data/manifests", r.data.arpa
+    data = references = "data/manifests"
+    arpa = r.data.arpa
     r.exp = "exp/confidence_lm" if arpa else "exp/confidence"
     if o.whisper is not None:
         recognizers, lists_in = (f"whisper_{o.whisper.name}",), r.exp
@@ -34,6 +41,7 @@ def stages(r: Recipe, o: Options) -> None:
         recognizers, data, lists_in = o.recognizers, "data/earnings21", "data/earnings21"
         r.stage(0, "gold and recognized words, in train, dev and test", "prepare_earnings21",
                 config="earnings21", raw_corpus=r.data.corpus_dir, out_dir=data)
+        references = gold_references(r)
     else:
         r.refuse("recipe confidence", "recognizers' output: earnings21, or --whisper",
                  r.corpus.name, "give a Whisper model: --whisper DIR; or run recipe rescore")
@@ -71,4 +79,5 @@ def stages(r: Recipe, o: Options) -> None:
         for system, (model, calibrated) in systems.items()
     ]
     evaluate_confidence(r, 4, tested, data, f"{r.exp}/results", ["own", "own_isotonic"])
+    score_lists(r, 4, {name: f"{lists_in}/{name}/nbest_test" for name in recognizers}, references)
     r.report(5, manifests=data)

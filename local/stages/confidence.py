@@ -1,10 +1,10 @@
 """Word confidences: a classifier of correct and wrong words, and its evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from local.stages.first_pass import FirstPass
-from privasr_k2.recipe.declare import Recipe
+from privasr_k2.recipe.declare import Declared, Recipe
 
 
 def train_confidence(
@@ -35,6 +35,29 @@ def evaluate_confidence(
     r.stage(number, "quality of the confidences", "evaluate_confidence",
             config="evaluate_confidence", in_nbest=nbest, in_manifests=manifests, out_dir=out,
             set={"baselines": baselines})
+
+
+def gold_references(r: Recipe) -> str:
+    """Stage 0: the calls of Earnings-21 with their annotated names, in four classes."""
+    gold = r.stage(0, "gold words and names of calls", "prepare_earnings21", config="earnings21",
+                   raw_corpus=r.data.corpus_dir, out_references="data/earnings21_gold")
+    return r.stage(0, "annotated names, in four classes", "tag_entities", config="tag_entities",
+                   in_manifests=gold, out_manifests="data/earnings21_names",
+                   set={"taggers": ["gold"]})
+
+
+def score_lists(r: Recipe, number: int, nbest: Mapping[str, str], manifests: str) -> None:
+    """Count the errors of recognizers' first hypotheses, each compared with all before it.
+
+    Args:
+        nbest: recognizer -> its lists of test.
+    """
+    before: list[Declared] = []
+    for name, lists in nbest.items():
+        system = r.system(name, label=name, method="public", compare_with=before)
+        r.stage(number, f"score {name}", "wer", config="wer", in_nbest=lists,
+                in_manifests=manifests, out_dir=system.path("score_test"), set={"role": "test"})
+        before.append(system)
 
 
 def posterior_confidences(r: Recipe, first: FirstPass, lm_scores: list[str]) -> None:

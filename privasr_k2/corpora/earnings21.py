@@ -11,14 +11,14 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privasr_k2.constraints import Checked, Positive, ShareBelowOne
 from privasr_k2.corpora.base import Corpus, CorpusInput
-from privasr_k2.corpora.spoken_numbers import spoken, spoken_words
-from privasr_k2.corpora.utterances import Utterance, make_cuts
+from privasr_k2.corpora.spoken_numbers import spoken, spoken_by_token, spoken_words
+from privasr_k2.corpora.utterances import CHARACTERS_PER_SECOND, Utterance, make_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.nbest_formats import read_ctm
@@ -120,6 +120,42 @@ def read_gold(path: Path) -> list[str]:
         DataError: with line: other columns than the corpus's.
     """
     return _spelled([token for _, (_, token, *_) in earnings21_rows(path)])
+
+
+def read_references(corpus: Path, config: Earnings21Config) -> dict[str, list[dict[str, Any]]]:
+    """Role -> a text-only cut for each call, with the words of :func:`read_gold` and gold entities.
+
+    Raises:
+        DataError: bad gold words.
+    """
+    gold = gold_files(corpus)
+    cuts: dict[str, list[dict[str, Any]]] = {role: [] for role in ROLES}
+    for call, role in deal(list(gold), config).items():
+        words, entities = _gold_entities(gold[call])
+        text = " ".join(words)
+        span = {"start": 0.0, "duration": round(len(text) / CHARACTERS_PER_SECOND, 2), "channel": 0}
+        custom = {"entities": entities, "document": call}
+        said = {"id": call, "recording_id": call, **span, "text": text, "speaker": call}
+        about = {"part": role, "text_only": True}
+        cut = {"id": call, **span, "supervisions": [{**said, "custom": custom}], "custom": about}
+        cuts[role].append({**cut, "type": "MonoCut"})
+    return {role: sorted(of_role, key=lambda cut: str(cut["id"])) for role, of_role in cuts.items()}
+
+
+def _gold_entities(path: Path) -> tuple[list[str], list[list[Any]]]:
+    """The words of a call, and its entities in the corpus's own labels as spans of them."""
+    tokens = [token for _, (_, token, *_) in earnings21_rows(path)]
+    words: list[str] = []
+    begins = [0]  # of each token in the words, and the end
+    for of_token in spoken_by_token(tokens):
+        words += " ".join(_IN_FULL.get(word, word) for word in of_token).split()
+        begins.append(len(words))
+    entities = [
+        [begins[text.first + first], begins[text.first + end], label]
+        for text in read_earnings21(path)
+        for first, end, label in text.entities
+    ]
+    return words, [span for span in entities if span[0] < span[1]]
 
 
 def read_recognized(path: Path, call: str) -> Hypothesis:

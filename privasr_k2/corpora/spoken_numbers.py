@@ -6,7 +6,7 @@ References with figures are spelled out before scoring, each in one full reading
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from privasr_k2.text.normalize import normalize_english
 
@@ -85,7 +85,15 @@ def spoken_words(tokens: Sequence[str]) -> list[str]:
     >>> " ".join(spoken_words(["In", "Q3", ",", "$40", "million", "up", "2.5%", "in", "2019-"]))
     'in q three forty million dollars up two point five percent in twenty nineteen'
     """
-    words: list[str] = []
+    return [word for of_token in spoken_by_token(tokens) for word in of_token]
+
+
+def spoken_by_token(tokens: Sequence[str]) -> Iterator[list[str]]:
+    """The words of :func:`spoken_words`, token by token.
+
+    >>> list(spoken_by_token(["$40", "million", "--", "Q3"]))
+    [['forty'], ['million', 'dollars'], [], ['q', 'three']]
+    """
     owed = ""  # the currency of an amount whose magnitude comes next
     for token, following in zip(tokens, [*tokens[1:], ""]):
         text, last = token, owed
@@ -109,8 +117,7 @@ def spoken_words(tokens: Sequence[str]) -> list[str]:
             text = f"{text[: money.start()]} {said} {behind}"
         text = _COM.sub(" dot com ", text.replace("&", " and "))
         text = _FRACTION.sub(_read_fraction, _NUMBER.sub(_read, text))
-        words += [*normalize_english(text).split(), *([last] if last else [])]
-    return words
+        yield [*normalize_english(text).split(), *([last] if last else [])]
 
 
 def spoken(text: str) -> str:

@@ -28,6 +28,8 @@ class GoldText:
     entities: tuple[Entity, ...]
     user: str = ""
     document: str = ""
+    first: int = 0
+    """Number of its first token in the document."""
 
 
 def conll_files(given: Iterable[Path]) -> dict[str, Path]:
@@ -163,6 +165,7 @@ def _sentences(call: str, rows: Sequence[Sequence[str]]) -> Iterator[GoldText]:
             _marked(of_part),
             user=f"{call}_{part[0][2]}",
             document=call,
+            first=start,
         )
         start = position + 1
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ctm_corpus import ctm_corpus
-from tests.support.recipe_tools import recipe
+from privasr_k2.fileio import read_jsonl
+from tests.support.ctm_corpus import NAMES, ctm_corpus
+from tests.support.recipe_tools import check_names, recipe
 
 pytestmark = pytest.mark.recipe
 
@@ -31,6 +32,18 @@ def test_from_ctm_to_the_table(tmp_path: Path) -> None:
         assert (exp / f"results/reliability_{group}.svg").is_file()
     rows = (exp / "results.jsonl").read_text()
     assert "earnings21" in rows and '"nce"' in rows
+    every = [json.loads(line) for line in rows.splitlines()]
+    assert check_names(every) == {"good", "bad"}
+    scored = {(row["system"], row["metric"]): row["value"] for row in every if not row["item"]}
+    assert scored["good", "name_wer"] < scored["bad", "name_wer"]
+    gold = [
+        cut["supervisions"][0]["text"].split()
+        for cut in read_jsonl(tmp_path / "work/data/earnings21_names/cuts_test.jsonl.gz")
+    ]
+    of_names = sum(word in NAMES for words in gold for word in words)
+    assert scored["good", "entity_words"] == of_names
+    tested = {row["metric"] for row in every if row["against"]}
+    assert len(tested) == 5 and {"name_wer_difference", "recall_difference"} < tested
     assert " ... done" not in recipe(command, *folders)
 
 

@@ -12,6 +12,8 @@ WORDS = (
     *("golf", "hotel", "india", "juliet", "kilo", "lima"),
 )
 
+NAMES = ("alpha", "juliet")
+
 
 def write(path: Path, text: str) -> None:
     with atomic_path(path) as temporary, open_text(temporary, "w") as file:
@@ -19,11 +21,18 @@ def write(path: Path, text: str) -> None:
 
 
 def ctm_corpus(folder: Path, *, calls: int = 6, words: int = 120) -> Path:
-    """Gold tokens and CTM; wrong words have low confidences as a rule, and are short."""
+    """Gold tokens and CTM; wrong words have low confidences as a rule, and are short.
+
+    ``NAMES`` are people.
+    """
     for number in range(calls):
         generator, call = stream(number, "call"), f"call{number}"
         tokens = generator.choice(WORDS, words).tolist()
-        rows = "".join(f"{n}\t{token.title()}\t0\t\t\n" for n, token in enumerate(tokens))
+        marks = [f"{n}:PERSON" if token in NAMES else "" for n, token in enumerate(tokens)]
+        rows = "".join(
+            f"{n}\t{token.title()}\t0\t\t{mark}\n"
+            for n, (token, mark) in enumerate(zip(tokens, marks))
+        )
         write(folder / f"gold/{call}.tsv.gz", f"idx\ttoken\tspeaker\tpunct\tentities\n{rows}")
         for name, rate in (("good", 0.15), ("bad", 0.5)):
             lines, start = [], 0.0

@@ -18,6 +18,7 @@ from privasr_k2.corpora.earnings21 import (
     read_gold,
     read_lists,
     read_recognized,
+    read_references,
 )
 from privasr_k2.corpora.prepare import prepare
 from privasr_k2.errors import ConfigError, DataError
@@ -25,6 +26,7 @@ from privasr_k2.text.entities import Entity
 from privasr_k2.text.tagged_files import read_tagged
 from tests.support.conf import section
 from tests.support.ctm_corpus import ctm_corpus, write
+from tests.support.verbs import call
 
 SHARES = Earnings21Config(train=0.4, dev=0.2, adapt=0.2, seed=1)
 
@@ -96,6 +98,39 @@ def test_sentences_of_calls_are_a_corpus_of_text(tmp_path: Path) -> None:
     expected = (Entity(1, 4, "MONEY"), Entity(5, 7, "PERSON"), Entity(6, 7, "FALLBACK"))
     assert first.entities == expected
     assert first.user == f"{first.document}_0" and second.words == ("yes",)
+
+
+def test_calls_are_references_with_gold_names(tmp_path: Path) -> None:
+    made = ctm_corpus(tmp_path / "c")
+    header = "idx\ttoken\tspeaker\tpunct\tentities\n"
+    rows = ["0\tPay\t0\t\t", "1\t$40\t0\t\t1:MONEY", "2\tmillion\t0\t.\t1:MONEY",
+            "3\t--\t1\t\t2:FALLBACK", "4\tGonna\t1\t\t", "5\tAnn\t1\t\t3:PERSON",
+            "6\tLee\t1\t.\t3:PERSON"]  # fmt: skip
+    write(made / "gold/call3.tsv.gz", header + "\n".join(rows) + "\n")
+    cuts = {cut["id"]: (role, cut)
+            for role, of in read_references(made, SHARES).items() for cut in of}  # fmt: skip
+    roles = deal([f"call{n}" for n in range(6)], SHARES)
+    assert {name: role for name, (role, _) in cuts.items()} == roles
+    for name, (role, cut) in cuts.items():
+        [said] = cut["supervisions"]
+        assert said["text"].split() == read_gold(made / f"gold/{name}.tsv.gz")
+        assert (cut["custom"]["part"], said["speaker"]) == (role, name)
+    # "million" owes "dollars"; a mark has no word, and "gonna" two.
+    [said] = cuts["call3"][1]["supervisions"]
+    assert said["text"] == "pay forty million dollars going to ann lee"
+    assert said["custom"]["entities"] == [[1, 4, "MONEY"], [6, 8, "PERSON"]]
+    lists = read_lists(made, SHARES)["good"]
+    assert {n.id: n.ref for of in lists.values() for n in of} == {
+        name: cut["supervisions"][0]["text"] for name, (_, cut) in cuts.items()
+    }
+
+
+def test_references_are_cuts(tmp_path: Path) -> None:
+    lhotse = pytest.importorskip("lhotse")
+    call("prepare_earnings21 --raw-corpus", ctm_corpus(tmp_path / "c"), "--out-references",
+         tmp_path / "gold", "--config", section("earnings21"))  # fmt: skip
+    cuts = list(lhotse.load_manifest(tmp_path / "gold/cuts_test.jsonl.gz"))
+    assert len(cuts) == 3 and all(cut.supervisions[0].custom["entities"] for cut in cuts)
 
 
 def test_a_line_of_several_words_and_of_none(tmp_path: Path) -> None:
