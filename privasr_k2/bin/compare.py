@@ -4,7 +4,8 @@ r"""Several systems on the same utterances in one table: error rates, and every 
 
 For each part: the error rate with its interval over speakers. For each pair: the difference with
 its interval (both systems on the same draws) and MAPSSWE's p-value, raw and corrected by Holm for
-all comparisons of the table. Systems that were scored on other utterances are refused.
+all comparisons of the table. Where names are annotated, the same of the words inside and outside
+names. Systems that were scored on other utterances are refused.
 
     privasr verb compare --in-scores exp/x/none/score_test exp/x/cache/score_test \
         --out-wins exp/x/wins.json --config conf/personal.yaml#wins

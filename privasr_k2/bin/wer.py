@@ -60,6 +60,7 @@ def main() -> None:
     else:
         decoded = first_hypotheses(read_nbest(args.in_nbest))
     results.check_role(decoded, options.role)
+    options = replace(options, role=decoded.role)  # so that scores without and with it compare
     if args.in_manifests is not None:
         check_complete(decoded, args.in_manifests)
     given = None if args.in_weights is None else read_weights(args.in_weights)

@@ -149,8 +149,11 @@ def test_details_are_cut_before_anything_else(rows: list[Row]) -> None:
     assert text.count("\n") <= MAX_LINES and f"## {NAMES}, by class" not in text
     assert f"{NAMES}, by class (60 rows)" in text and "more rows" not in text
     most = [replace(row, system=f"{row.system}{n}") for n in range(60) for row in rows]
+    rates, names = report_text(layout("ctc"), most, [], {}).split(f"## {NAMES}\n")
+    assert rates.count("\n") > 120 and "more rows" not in rates and "more rows" in names
+    most = [replace(row, system=f"{row.system}{n}") for n in range(70) for row in rows]
     text = report_text(layout("ctc"), most, [], {})
-    assert text.count("\n") <= MAX_LINES and f"{NAMES} (120 rows)" in text
+    assert text.count("\n") <= MAX_LINES and f"{NAMES} (140 rows)" in text
 
 
 def test_the_page_shows_details_on_demand(rows: list[Row]) -> None:

@@ -214,6 +214,7 @@ def test_lists_of_others_are_scored_by_their_first_hypotheses(tree: Path) -> Non
     part = json.loads((tree / "theirs/score_test/wer.json").read_text())["parts"]["test"]
     assert part["counts"] == {"hits": 6, "substitutions": 2, "insertions": 0, "deletions": 4}
     assert part["no_path"] == ["u2"]
+    assert results.read_score(tree / "theirs/score_test").options.role == "test"
     # Of b and c in each: b right twice, c wrong twice, both lost in u2.
     assert part["entities"]["errors"]["s"]["all"] == [2, 2, 0, 2]
     score = f"wer --in-nbest theirs/nbest_test {given} --config {section('wer')}"
