@@ -198,16 +198,25 @@ def lexicon_text(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
     return "".join(f"{word} {' '.join(tokens)}\n" for word, tokens in entries)
 
 
-def read_lexicon(path: Path) -> list[tuple[int, str, tuple[str, ...]]]:
+def read_lexicon(
+    path: Path, only: Container[str] | None = None
+) -> list[tuple[int, str, tuple[str, ...]]]:
     """The entries of ``WORD token token...`` lines with their line numbers.
 
     ``WORD(2)`` is a variant of ``WORD``. Lines that are blank or begin with ``;;;`` are skipped.
+
+    Args:
+        only: words in lower case; lines of others are skipped unread.
 
     Raises:
         DataError: a word without tokens.
     """
     entries = []
     for number, line in read_lines(path):
+        if only is not None:
+            head = "".join(line.split(None, 1)[:1]).lower()
+            if head not in only and head.rpartition("(")[0] not in only:
+                continue
         fields = line.split()
         if not fields or fields[0].startswith(";;;"):
             continue

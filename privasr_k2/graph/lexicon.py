@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -48,16 +48,17 @@ class Spellings:
         return frozenset() if spell_words(self.tokens) else self.variants.keys() - self.made_up
 
 
-def load_pronunciations(path: Path) -> Pronunciations:
+def load_pronunciations(path: Path, only: Container[str] | None = None) -> Pronunciations:
     """A pronouncing dictionary, its variants together; ARPAbet vowels lose their stress digits.
 
-    A token that begins with ``#`` starts a comment, as in CMUdict.
+    A token that begins with ``#`` starts a comment, as in CMUdict. Of words in lower case ``only``
+    those are read, in any case.
 
     Raises:
         DataError: a word without tokens, or text that is not UTF-8.
     """
     pronunciations: Pronunciations = {}
-    for _, word, tokens in read_lexicon(path):
+    for _, word, tokens in read_lexicon(path, only):
         spelled = takewhile(lambda token: not token.startswith("#"), tokens)
         phones = tuple(_without_stress(token) for token in spelled)
         if phones and phones not in pronunciations.setdefault(word, []):
@@ -147,8 +148,9 @@ def spell_in_phones(
         sources["espeak"] = len(made_up)
     elif own_phones <= set(ARPABET):
         if cmudict is not None:
-            dictionary = _in_lower_case(load_pronunciations(cmudict))
-            unknown = (word for word in wanted if word not in variants)
+            unknown = [word for word in wanted if word not in variants]
+            sought = {word.lower() for word in unknown}
+            dictionary = _in_lower_case(load_pronunciations(cmudict, sought))
             unknown = [word for word in unknown if word.lower() in dictionary]
             variants.update({word: dictionary[word.lower()] for word in unknown})
             sources["cmudict"] = len(variants) - sources["corpus"]
