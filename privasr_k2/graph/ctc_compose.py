@@ -30,6 +30,11 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
         num_tokens: C, the blank included.
         topology: ``standard`` or ``modified``.
     """
+    return compose_pairs(LG, num_tokens, topology)[0]
+
+
+def compose_pairs(LG: WordArcs, num_tokens: int, topology: str) -> tuple[WordArcs, np.ndarray]:
+    """H o LG, and ``q * num_tokens + token`` of each of its states but the last, ascending."""
     end = LG.num_states - 1
     real = np.flatnonzero(LG.labels > 0)
     entered = LG.targets[real].astype(np.int64) * num_tokens + LG.labels[real]
@@ -79,7 +84,8 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
             targets[which], labels_out[which], scores[which], LG.words[of_word], num_words[which],
         ))  # fmt: skip
     *columns, words, counts = map(np.concatenate, zip(*parts))
-    return WordArcs(*columns, words, np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+    splits = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return WordArcs(*columns, words, splits), pairs
 
 
 def _distinct(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

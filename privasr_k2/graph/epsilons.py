@@ -102,11 +102,12 @@ class _Ways(Columns):
     strings: np.ndarray
 
 
-def remove_epsilons(fst: Fst) -> WordArcs:
+def remove_epsilons(fst: Fst, holes: np.ndarray | None = None) -> WordArcs:
     """Remove label 0; each sequence of labels keeps its costs and words.
 
     Args:
         fst: labels of 0 or more, no cycle of epsilons; dead states are left out.
+        holes: states whose epsilons are joined to the arcs before them, whatever that makes.
 
     Raises:
         RuntimeError: a cycle of epsilons, which is a defect.
@@ -117,6 +118,8 @@ def remove_epsilons(fst: Fst) -> WordArcs:
     ways = _ways(fst, strings, into > 0, out > 0)
     # A way from p to q extends the arcs into p to q, or those out of q, added ones too, back to p.
     early = into[ways.sources] <= out[ways.targets]
+    if holes is not None:
+        early |= np.isin(ways.targets, holes)
     chosen = ways[early]
     sizes, matches = _matches(arcs.targets, chosen.sources, end)
     way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[matches]

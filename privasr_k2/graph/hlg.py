@@ -321,10 +321,8 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
         GraphError: a missing or foreign file, an unknown topology, labels beyond tokens or words,
             or an HLG of another compilation than ``graph.yaml``.
     """
-    import k2
-    import torch
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.numpy import load_file
 
     folder = Path(folder)
     path = folder / "HLG.safetensors"
@@ -352,17 +350,30 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     )
     num_states = int(tensors["arcs"][:, 1].max()) + 1
     check_size(path, parts.info, num_states=num_states, num_arcs=len(tensors["arcs"]))
-    scores = tensors["scores"]
-    arcs = torch.cat([tensors["arcs"], scores.view(torch.int32).unsqueeze(1)], dim=1)
+    HLG = WordArcs(
+        *np.ascontiguousarray(tensors["arcs"].T),
+        tensors["scores"],
+        tensors["aux_values"],
+        tensors["aux_row_splits"],
+    )
+    return as_graph(HLG, parts, device)
+
+
+def as_graph(HLG: WordArcs, parts: GraphFolder, device: str = "cpu") -> Graph:
+    """The graph of arcs for k2, with the symbols of a folder."""
+    import k2
+    import torch
+
+    columns = (HLG.sources, HLG.targets, HLG.labels, HLG.scores.view(np.int32))
+    arcs = torch.from_numpy(np.stack(columns, axis=1))
     delimiters = parts.delimiters
-    values, splits = tensors["aux_values"], tensors["aux_row_splits"]
-    words = map(torch.from_numpy, delimiters.words_only(values.numpy(), splits.numpy()))
-    HLG = k2.Fsa(arcs, aux_labels=_ragged(*words))
+    words = delimiters.words_only(HLG.words, HLG.splits)
+    made = k2.Fsa(arcs, aux_labels=_ragged(*map(torch.from_numpy, words)))
     if delimiters.classes:
-        HLG.symbols = _ragged(values, splits)
-    HLG = HLG.to(device)
-    HLG.lm_scores = HLG.scores.clone()
-    return Graph(folder, parts.tokens, parts.words, parts.info, HLG)
+        made.symbols = _ragged(torch.from_numpy(HLG.words), torch.from_numpy(HLG.splits))
+    made = made.to(device)
+    made.lm_scores = made.scores.clone()
+    return Graph(parts.folder, parts.tokens, parts.words, parts.info, made)
 
 
 def _ragged(values: torch.Tensor, splits: torch.Tensor) -> k2.RaggedTensor:
