@@ -14,6 +14,11 @@ data's is resampled. A file that cannot be read is reported and left out; the ex
 
 With a list of names and phrases, one a line, maybe with a tab and a bonus, the graph is made anew
 before the first file: it has all their words, and prefers them.
+
+    privasr transcribe --in-exp egs/mini/exp/ctc_tdnn_phone --contacts contacts.txt FILE.wav...
+
+--contacts puts such a list into the graph as a class of names, in a second or so. The first call
+compiles a graph for all lists and keeps it in the recipe's folder.
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ def main() -> None:
         in_exp="PATH a recipe's folder in exp/",
         in_hotwords="[FILE]|--hotwords names and phrases that are likely to be said",
         hotword_bonus="[X] of each of their words, natural log (default: the recipe's)",
+        in_contacts="[FILE]|--contacts names that a user may say, put into the graph at once",
+        contact_log_prob="[X] ln P of any of them where the history is empty",
         out_jsonl="[FILE] path, seconds and words of each file, JSON Lines",
         out_text="[FILE] the lines that are printed",
     )
@@ -48,13 +55,22 @@ def main() -> None:
     if args.in_hotwords is None and args.hotword_bonus is not None:
         place, expected = "--hotword-bonus", "--hotwords with it"
         raise ConfigError(place, expected, "none", "give a list: --hotwords FILE")
+    if args.in_contacts is None and args.contact_log_prob is not None:
+        place, expected = "--contact-log-prob", "--contacts with it"
+        raise ConfigError(place, expected, "none", "give a list: --contacts FILE")
+    if args.in_contacts is not None and args.in_hotwords is not None:
+        raise ConfigError("--contacts", "one list", "--hotwords, too", "give one of them")
     hotwords = None if args.in_hotwords is None else read_hotwords(args.in_hotwords)
+    contacts = None if args.in_contacts is None else read_hotwords(args.in_contacts)
+    given = {} if args.contact_log_prob is None else {"contact_log_prob": args.contact_log_prob}
     files = find_audio(args.files)
     recognizer = Recognizer.from_folder(
         args.in_exp,
         device=choose_device(args.device),
         hotwords=hotwords,
         bonus=args.hotword_bonus,
+        contacts=contacts,
+        **given,
     )
     transcripts, lines = [], []
     for result in transcribe_files(recognizer, files):

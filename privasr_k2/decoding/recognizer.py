@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import tempfile
 from dataclasses import dataclass, field
@@ -21,16 +22,17 @@ from privasr_k2.data.features import (
     OutputConfig,
     extract,
 )
-from privasr_k2.decoding.first_pass import FirstPass, SearchConfig
+from privasr_k2.decoding.first_pass import Decoder, FirstPass, SearchConfig
 from privasr_k2.decoding.jobs import DecodeConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.tune import read_weights
-from privasr_k2.errors import DataError
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_yaml
+from privasr_k2.graph.contacts import LOG_PROB, ContactGraph, hash_of
 from privasr_k2.graph.folder import check_outputs
 from privasr_k2.graph.hlg import save_graph
 from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
-from privasr_k2.graph.lang import load_lang
+from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.lm.arpa import read_arpa
 from privasr_k2.text.hotwords import Hotwords
 
@@ -38,7 +40,11 @@ if TYPE_CHECKING:
     from privasr_k2.am.ctc import CtcModel
     from privasr_k2.am.exported import ExportedModel
 
+log = logging.getLogger(__name__)
+
 FILE = "recognizer.yaml"
+#: The graph that contacts are put into, beside the recognizer.
+CONTACTS = "contacts.safetensors"
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,7 @@ class Recognizer:
     ) -> None:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
         self._extractor = extractor
+        self._contacts: ContactGraph | None = None
 
     @classmethod
     def from_folder(
@@ -143,12 +150,16 @@ class Recognizer:
         device: str = "cpu",
         hotwords: Hotwords | None = None,
         bonus: float | None = None,
+        contacts: Hotwords | None = None,
+        contact_log_prob: float = LOG_PROB,
     ) -> Recognizer:
         """The recognizer of a recipe's ``exp`` folder, which holds ``recognizer.yaml``.
 
         Args:
             hotwords: makes another graph with this list, in place of the folder's own.
             bonus: of its words, natural log; ``None``: as the recipe's settings have it.
+            contacts: names in place of hotwords; :meth:`use_contacts` exchanges them.
+            contact_log_prob: of :meth:`use_contacts`.
 
         Raises:
             DataError: no recognizer, or one that takes no audio; hotwords that it cannot use;
@@ -168,7 +179,12 @@ class Recognizer:
             raise DataError(file, expected, found, "train with audio, or use bin.decode")
         extractor = _extractor(spec, file) if spec.public_encoder else None
         model = load_model(folder / spec.model, device)
-        if hotwords is None:
+        named = None
+        if contacts is not None:
+            named = contact_graph(folder, spec)
+            graph = named.graph(contacts, log_prob=contact_log_prob, device=device)
+            decoder: FirstPass[Any] = Decoder(graph, spec.search)
+        elif hotwords is None:
             decoder = open_decoder(folder / spec.graph, spec.search, device=device)
         else:
             with tempfile.TemporaryDirectory() as made:
@@ -177,7 +193,24 @@ class Recognizer:
                 decoder = open_decoder(graph, spec.search, device=device)
         outputs = model.num_tokens, model.tokens, model.ctc_topology
         check_outputs(decoder.graph, *outputs, folder / spec.model)
-        return cls(spec, model, decoder, device, extractor)
+        recognizer = cls(spec, model, decoder, device, extractor)
+        recognizer._contacts = named
+        return recognizer
+
+    def use_contacts(self, contacts: Hotwords, log_prob: float = LOG_PROB) -> None:
+        """Exchange the names of a recognizer that was opened with contacts.
+
+        Args:
+            log_prob: ln P(a name of the list | the empty history).
+
+        Raises:
+            DataError: a recognizer without contacts, or a name that cannot be pronounced.
+        """
+        if self._contacts is None:
+            expected, way_out = "contacts", "open it with contacts"
+            raise DataError("the recognizer", expected, "none", way_out)
+        graph = self._contacts.graph(contacts, log_prob=log_prob, device=self._device)
+        self._decoder = Decoder(graph, self.spec.search)
 
     def transcribe(self, samples: np.ndarray, sampling_rate: int) -> str | None:
         """The words of (S,) float32 samples in [-1, 1] at any rate; None without a path.
@@ -222,6 +255,42 @@ def _extractor(spec: RecognizerSpec, file: Path) -> Extractor:
     return encoder
 
 
+def contact_graph(folder: Path, spec: RecognizerSpec) -> ContactGraph:
+    """A recognizer's graph for contacts; it is compiled once and kept in :data:`CONTACTS`.
+
+    Raises:
+        DataError: the recognizer does not say what its graph was made of.
+        ConfigError: a back end other than k2.
+    """
+    config, (lang, lm) = _sources(folder, spec, {})
+    if spec.search.backend != "k2":
+        expected, found = "backend=k2 for contacts", f"backend={spec.search.backend}"
+        raise ConfigError(folder / FILE, expected, found, "export the recognizer with backend=k2")
+    path = folder / CONTACTS
+    made_of = hash_of([lang.folder / "lexicon.txt", lang.folder / "tokens.txt", lm], config)
+    kept = ContactGraph.load(path, lang, made_of)
+    if kept is None:
+        log.info("%s: compiled once, for all lists of contacts", path)
+        kept = ContactGraph.compile(lang, read_arpa(lm), config, model_path=lm)
+        try:
+            kept.save(path, made_of)
+        except OSError as error:  # whoever may only read the folder compiles it each time
+            log.warning("%s: not kept: %s", path, error.strerror)
+    return kept
+
+
+def _sources(
+    folder: Path, spec: RecognizerSpec, values: dict[str, Any]
+) -> tuple[HotwordGraphConfig, tuple[Lang, Path]]:
+    """The settings of a recognizer's graph with other values, its language and n-gram model."""
+    if not spec.lang:
+        expected, way_out = "lang, lm and graph_settings", "run the recipe's export stage again"
+        raise DataError(folder / FILE, expected, "none of them", way_out)
+    settings = spec.graph_settings | values
+    config = configuration.from_values(HotwordGraphConfig, settings, folder / FILE)
+    return config, (load_lang(folder / spec.lang), folder / spec.lm)
+
+
 def make_graph(
     folder: Path, spec: RecognizerSpec, hotwords: Hotwords, out: Path, *, bonus: float | None
 ) -> None:
@@ -236,12 +305,8 @@ def make_graph(
         DataError: the recognizer does not say what its graph was made of; a word of the list
             without pronunciation.
     """
-    if not spec.lang:
-        expected, way_out = "lang, lm and graph_settings", "run the recipe's export stage again"
-        raise DataError(folder / FILE, expected, "none of them", way_out)
-    values = spec.graph_settings | ({} if bonus is None else {"hotword_bonus": bonus})
-    config = configuration.from_values(HotwordGraphConfig, values, folder / FILE)
-    lang, lm = load_lang(folder / spec.lang), folder / spec.lm
+    values = {} if bonus is None else {"hotword_bonus": bonus}
+    config, (lang, lm) = _sources(folder, spec, values)
     whole, graphs, info = compile_hotword_graph(
         lang, read_arpa(lm), config, hotwords, model_path=lm
     )

@@ -69,6 +69,8 @@ def test_there_are_at_most_58_verbs() -> None:
         ("export --in-model m --out-recognizer r", "--in-graph --in-feats --in-weights"),
         ("export --in-lang l --in-model m --out-recognizer r", "--in-lang --in-model"),
         ("transcribe --in-exp e --hotword-bonus 2 f.wav", "--hotwords with it"),
+        ("transcribe --in-exp e --contact-log-prob -3 f.wav", "--contacts with it"),
+        ("transcribe --in-exp e --hotwords LIST --contacts LIST f.wav", "one list"),
         ("compile_graph --in-lang l --in-lm . --in-hotwords LIST --out-dir o", "replace_names"),
         ("import_external --raw-model m --out-nbest n", "--raw-tokens --out-dir"),
         ("train_ngram --in-text t --in-public-lists l --out-lm m", "--out-class-lm"),

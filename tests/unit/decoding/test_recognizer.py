@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from privasr_k2 import config
 from privasr_k2.decoding.first_pass import SearchConfig
-from privasr_k2.decoding.recognizer import FILE, Recognizer, RecognizerSpec, describe, make_graph
-from privasr_k2.errors import DataError
+from privasr_k2.decoding.recognizer import (
+    CONTACTS,
+    FILE,
+    Recognizer,
+    RecognizerSpec,
+    contact_graph,
+    describe,
+    make_graph,
+)
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import write_json, write_text
 from privasr_k2.graph.hotwords import HotwordGraphConfig
+from privasr_k2.lm.arpa import write_arpa
+from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.text.hotwords import read_hotwords
 from tests.support.conf import section
 from tests.support.hotwords import write_list
+from tests.support.small_graphs import make_lang
 
 SEARCH = SearchConfig("k2", 20.0, 8.0, 30, 1000, 0.8, [0.5, 1.0], [0.0])
 FEATURES = "dim: 13\nframe_shift: 0.01\nsampling_rate: 16000\n"
@@ -53,3 +65,28 @@ def test_what_another_graph_is_made_of(tmp_path: Path) -> None:
     listed = read_hotwords(write_list(tmp_path / "names.txt", "ann"))
     with pytest.raises(DataError, match="export stage"):
         make_graph(tmp_path, describe(**common), listed, tmp_path / "made", bonus=None)
+
+
+def test_the_graph_for_contacts_is_kept_until_its_sources_change(tmp_path: Path) -> None:
+    lang = make_lang(tmp_path / "lang", "ab ▁ a b\nn ▁ n\n")
+    counts = count_ngrams([["ab", "n"], ["n"]], ["ab", "n"], order=2)
+    write_arpa(estimate(counts, "witten_bell"), tmp_path / "a.arpa")
+    settings = config.load(HotwordGraphConfig, [section("graph"), section("hotwords")])
+    exp = tmp_path / "exp"
+    exp.mkdir()
+    sources = {"lang": "../lang", "lm": "../a.arpa", "graph_settings": vars(settings)}
+    spec = RecognizerSpec("am", "graph", "fbank", 16000, SEARCH, **sources)
+    listed = read_hotwords(write_list(tmp_path / "names.txt", "ban"))
+    _, words = contact_graph(exp, spec).with_names(listed)
+    assert words[len(lang.words) :] == ("ban", "#bNAME", "#xNAME")
+    kept = exp / CONTACTS
+    made = kept.stat().st_mtime_ns
+    contact_graph(exp, spec)
+    assert kept.stat().st_mtime_ns == made
+    make_lang(tmp_path / "lang", "ab ▁ a b\nn ▁ n\nnn ▁ n n\n")
+    contact_graph(exp, spec)
+    assert kept.stat().st_mtime_ns > made
+    with pytest.raises(DataError, match="export stage"):
+        contact_graph(exp, replace(spec, lang=""))
+    with pytest.raises(ConfigError, match="backend=k2"):
+        contact_graph(exp, replace(spec, search=replace(SEARCH, backend="kaldi")))
