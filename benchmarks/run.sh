@@ -17,7 +17,7 @@ stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 names='scoring features stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp personal_cache first_pass class_graph
-  am_train teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_scale federated_peers'
+  name_splice am_train teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_scale federated_peers'
 only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini peers=$root/.venv-peers/bin/python limit=''
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -80,6 +80,10 @@ settings_of() {
       inputs=("$work_dir"/{data/lang_phone_names,exp/classlm_tdnn_phone/sanitized/lm/M2,data/manifests/public_lists})
       arguments=(--in-lang "${inputs[0]}" --in-lm "${inputs[1]}" --in-names "${inputs[2]}")
       maker='./run.sh mini classlm makes it' ;;
+    name_splice)
+      sizes='--units char --names 1100 --words 500 --lines 2000 --ngrams 3000 --sentences 5 --repeats 1'
+      inputs=("$PRIVASR_SHARED_DATA/books/books.txt.gz")
+      maker='the real data, in PRIVASR_SHARED_DATA, brings it' ;;
     am_train) sizes='--utterances 2 --frames 300 --repeats 1' ;;
     teacher_heads) sizes='--heads 2 --steps 2 --batch 2' ;;
     teacher_votes) sizes='--kinds ctc --teachers 2 --utterances 4 --hyps 3 --repeats 1' ;;

@@ -22,7 +22,16 @@ from tests.support.shell_files import ROOT
 
 FOLDER = ROOT / "benchmarks"
 RUN = FOLDER / "run.sh"
-NO_PEER = {"__init__", "measuring", "paper_cost", "products", "rows", "scaling", "table"}
+NO_PEER = {
+    "__init__",
+    "measuring",
+    "name_graphs",
+    "paper_cost",
+    "products",
+    "rows",
+    "scaling",
+    "table",
+}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NO_PEER)
 
 
