@@ -59,7 +59,7 @@ BOOKS = Path(os.environ.get("PRIVASR_SHARED_DATA", "")) / "books/books.txt.gz"
 OTHERS, BONUSES, LOG_PROBS = (0, 100, 1000), (1.0, 2.0, 4.0), (-6.0, -4.0, -2.0)
 OF_USER = 50
 BEAM = 14.0
-CONFUSED = 0.25  # of tokens: another one is likelier
+CONFUSED = 0.35  # of tokens: another one is likelier
 
 Sentence = tuple[tuple[str, ...], int]  # words, and where the name of two words begins
 
@@ -92,7 +92,7 @@ def make_names(count: int) -> list[tuple[str, str]]:
     def word(longest: int) -> str:
         return "".join(generator.choice(SYLLABLES, size=generator.integers(2, longest + 1)))
 
-    first, last = [word(3) for _ in range(1000)], [word(4) for _ in range(count)]
+    first, last = [word(2) for _ in range(1000)], [word(3) for _ in range(count)]
     names: dict[tuple[str, str], None] = {}
     while len(names) < count:
         names[str(generator.choice(first)), str(generator.choice(last))] = None

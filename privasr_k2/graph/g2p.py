@@ -49,11 +49,19 @@ def arpabet_of_ipa(ipa: str) -> tuple[str, ...]:
     """
     phones: list[str] = []
     for piece in _UNWRITTEN.sub("_", ipa).split("_"):
-        if _PHONEME.sub("", piece):
+        of_piece = _arpabet_of_piece(piece)
+        if of_piece is None:
             return ()
-        for phoneme in _PHONEME.findall(piece):
-            phones.extend(_IPA[phoneme].split())
+        phones.extend(of_piece)
     return tuple(phones)
+
+
+@lru_cache(maxsize=4096)  # the same few pieces make up all words
+def _arpabet_of_piece(piece: str) -> tuple[str, ...] | None:
+    """Its phones; None where some of it has no phone of American English."""
+    if _PHONEME.sub("", piece):
+        return None
+    return tuple(phone for phoneme in _PHONEME.findall(piece) for phone in _IPA[phoneme].split())
 
 
 def espeak_pronunciations(words: Iterable[str]) -> dict[str, tuple[str, ...]]:

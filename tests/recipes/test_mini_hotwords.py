@@ -55,6 +55,12 @@ def test_a_name_outside_the_lexicon_is_found_with_the_list_and_not_without(
     command_line = [sys.executable, "-m", "privasr_k2.bin.transcribe", "--in-exp", copied / EXP]
     done = subprocess.run([*command_line, *flags], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == f"{audio}\t{found[said][1]}\n", done.stderr
+    # And as a class of names, which the graph takes without being compiled again.
+    for kept in (False, True):
+        assert (copied / EXP / "contacts.safetensors").exists() == kept
+        flags = ["--contacts", names, audio]
+        done = subprocess.run([*command_line, *flags], capture_output=True, text=True, cwd=ROOT)
+        assert NAME in done.stdout.split(), done.stderr
 
 
 @pytest.mark.parametrize("backend", ["k2", "kaldi"])
