@@ -96,6 +96,37 @@ def bound_in_one_run(
     >>> round(bound.epsilon_lower, 2)
     4.58
     """
+    return _in_one_run(rank, space, top, delta, confidence, steps=2)
+
+
+def bound_of_replacing(rank: ArrayLike, *, space: int, top: int, confidence: float) -> AuditBound:
+    """The bound of K canaries in one run, for replacing one canary's secret by another, delta 0.
+
+    As :func:`bound_in_one_run`, with one step between neighbours in place of two:
+
+        P[W >= v] <= P[Binomial(K, p) >= v],    p = k e^epsilon / (k e^epsilon + space - k).
+
+    Proof. Given r_1 ... r_(i-1), the density of y is f(y | r_i), as the other secrets are
+    independent of r_i, and f(y | a) <= e^epsilon f(y | b) for all a and b. So the secrets in T have
+    posterior odds of k e^epsilon / (space - k) at most, whatever y and r_1 ... r_(i-1) are.
+
+    Args:
+        rank, space, top: of :func:`bound_in_one_run`.
+
+    Raises:
+        PrivacyError: values outside their ranges.
+
+    >>> bound = bound_of_replacing([1] * 30, space=1000, top=1, confidence=0.95)
+    >>> round(bound.epsilon_lower, 2)
+    9.16
+    """
+    return _in_one_run(rank, space, top, 0.0, confidence, steps=1)
+
+
+def _in_one_run(
+    rank: ArrayLike, space: int, top: int, delta: float, confidence: float, *, steps: int
+) -> AuditBound:
+    """Of odds of k e^(steps epsilon) / (space - k) for each canary at most."""
     checked = _ranks(rank, space)
     size = checked.size
     checks.whole("top", top, at_least=1, at_most=space - 1)
@@ -105,7 +136,7 @@ def bound_in_one_run(
 
     def rejected(successes: int) -> float:
         def p_value(epsilon: float) -> float:
-            tail = binom.sf(successes - 1, size, expit(2 * epsilon + log_odds))
+            tail = binom.sf(successes - 1, size, expit(steps * epsilon + log_odds))
             return float(tail) + size * delta
 
         return largest_rejected(p_value, error=error)

@@ -8,7 +8,12 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy.audit.bounds import AuditBound, Verdict, judge
-from privasr_k2.privacy.audit.exposure import bound_in_one_run, exposure, ranks
+from privasr_k2.privacy.audit.exposure import (
+    bound_in_one_run,
+    bound_of_replacing,
+    exposure,
+    ranks,
+)
 
 SPACE, CANARIES, CONFIDENCE = 200, 400, 1 - 1e-7
 # The bound in one run pays CANARIES * DELTA of its error.
@@ -49,6 +54,24 @@ def test_a_model_that_tells_nothing_apart_has_no_exposure() -> None:
 def test_exposure_by_hand() -> None:
     expected = [math.log2(100), math.log2(50), 1.0]
     np.testing.assert_allclose(exposure([1, 2, 50], space=100), expected, rtol=1e-14)
+
+
+def test_replacing_by_hand_is_twice_the_bound_of_two_steps() -> None:
+    found = bound_of_replacing([1] * 19 + [7], space=100, top=1, confidence=0.95)
+    two = bound_in_one_run([1] * 19 + [7], space=100, top=1, delta=0.0, confidence=0.95)
+    assert found.epsilon_lower == pytest.approx(2 * two.epsilon_lower) and found.epsilon_lower > 5
+
+
+@pytest.mark.parametrize("keep", [0.02, 0.2, 0.6])
+def test_replacing_stands_under_randomized_response_and_near_it(keep: float) -> None:
+    """A word of 100 is kept, else drawn: its outcome is the best guess, at epsilon exactly."""
+    rng = np.random.default_rng(7)
+    secrets, drawn = rng.integers(100, size=(2, 20_000))
+    outcomes = np.where(rng.random(20_000) < keep, secrets, drawn)
+    rank = np.where(outcomes == secrets, 1, 2)
+    claim = math.log(1 + 100 * keep / (1 - keep))
+    found = bound_of_replacing(rank, space=100, top=1, confidence=1 - 1e-6)
+    assert 0.8 * claim < found.epsilon_lower < claim
 
 
 def test_one_run_by_hand() -> None:
