@@ -75,7 +75,8 @@ def main() -> None:
 
     if args.out_text:
         files = sorted(conll_files(args.raw_conll).items())
-        annotated = [gold for _, path in files for gold in read_conll(path)]
+        kept = (path for name, path in files if name not in config.leave_out)
+        annotated = [gold for path in kept for gold in read_conll(path)]
         tagged = tag([*_read(args.in_text, normalize), *tagged_texts(annotated, normalize)])
         write_tagged(args.out_text, tagged)
         _say(args.out_text, tagged)
@@ -110,6 +111,10 @@ def _taggers(
         from privasr_k2.text.tag_spacy import SpacyTagger
 
         taggers["spacy"] = SpacyTagger(config.spacy_models, args.num_jobs)
+    if "presidio" in config.taggers:
+        from privasr_k2.text.tag_presidio import PresidioTagger
+
+        taggers["presidio"] = PresidioTagger(config.spacy_models)
     if "gazetteer" in config.taggers:
         if not lists:
             expected = "--in-public-lists for the gazetteer"

@@ -74,6 +74,7 @@ def read_conll(path: Path) -> Iterator[GoldText]:
     """Sentences of a CoNLL file: a token and, last, its tag on each line, blank lines between.
 
     Tags are ``O``, ``B-label`` and ``I-label``, as IOB2 (WNUT17) or IOB1 (wikigold, CoNLL-2003).
+    ``-DOCSTART-`` lines begin documents; without them sentences have no document.
 
     Raises:
         DataError: with line: no two columns, or another tag.
@@ -81,9 +82,11 @@ def read_conll(path: Path) -> Iterator[GoldText]:
     tokens: list[str] = []
     tags: list[str] = []
     number = start = 1
+    document = ""
 
     def sentence() -> GoldText:
-        return GoldText(f"{path.name}:{start}", tuple(tokens), _spans(tags))
+        name = f"{path.name}:{start}"
+        return GoldText(name, tuple(tokens), _spans(tags), document=document)
 
     for number, line in read_lines(path):
         columns = line.split()
@@ -91,6 +94,8 @@ def read_conll(path: Path) -> Iterator[GoldText]:
             if tokens:
                 yield sentence()
             tokens, tags, start = [], [], number + 1
+            if columns:
+                document = f"{path.name}:{number}"
             continue
         if len(columns) < 2 or not (columns[-1] == "O" or columns[-1][:2] in ("B-", "I-")):
             expected = "a token and one of the tags O, B-label, I-label"

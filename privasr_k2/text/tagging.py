@@ -17,7 +17,9 @@ from privasr_k2.text.truecase import Truecaser, has_case, is_clipped
 log = logging.getLogger(__name__)
 
 GOLD = "gold"
-TAGGERS = ("spacy", "gazetteer", GOLD)
+TAGGERS = ("spacy", "gazetteer", "presidio", GOLD)
+BY_CAPITALS = frozenset({"spacy", "presidio"})
+"""Taggers that need capitals: text without any gets them restored."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,14 @@ class TagConfig(Checked):
 
     Args:
         taggers: some of :data:`TAGGERS`; earlier ones win where entities overlap.
-        spacy_models: the first that is installed is taken.
+        spacy_models: the first that is installed is taken, by Presidio, too.
         case: ``auto`` looks for capitals, ``cased`` trusts them, ``caseless`` restores them.
         capital_unknown: whether restoring capitalizes words that the public text lacks.
         ignore_case: whether the gazetteer ignores capitals.
         normalize: how ``cased`` became ``text``; ``spoken`` spells figures out.
         documents: all texts of a ``user``, or those with one ``id`` up to the first hyphen.
         classes: label -> class; the empty class leaves its entities out.
+        leave_out: names (up to the first dot) of CoNLL files that are not read.
     """
 
     taggers: Annotated[list[Annotated[str, one_of(*TAGGERS)]], MinLen(1)]
@@ -43,6 +46,7 @@ class TagConfig(Checked):
     normalize: Annotated[str, one_of("english", "spoken")]
     documents: Annotated[str, one_of("user", "id")]
     classes: dict[str, str]
+    leave_out: list[str]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,12 +70,13 @@ def tag_texts(
         normalize: what made ``words`` of the tokens of ``cased``.
 
     Raises:
-        DataError: spaCy on text without capitals and no truecaser; words that are not the
-            normalized ``cased``; ``gold`` without annotation; a label without a class.
+        DataError: a tagger of :data:`BY_CAPITALS` on text without capitals and no truecaser; words
+            that are not the normalized ``cased``; ``gold`` without annotation; a label without a
+            class.
     """
     tokens = [_tokens(text, normalize) for text in texts]
     is_cased = config.case == "cased" or (config.case == "auto" and has_case(tokens))
-    if not is_cased and "spacy" in config.taggers:
+    if not is_cased and not BY_CAPITALS.isdisjoint(config.taggers):
         if truecaser is None:
             expected = "capitals, by which spaCy finds names"
             way_out = "give cased public text to learn them from (--in-public-cased), or use name"

@@ -47,3 +47,12 @@ def test_a_span_of_another_class_or_length_does_not_agree():
 def test_texts_that_do_not_fit_are_refused(gold, found, message):
     with pytest.raises(DataError, match=message):
         agreement(gold, found, "gold")
+
+
+def test_f1_is_the_harmonic_mean_of_both_rates():
+    gold = [text("1", (0, 1, "PER"), (2, 3, "PER"), (4, 5, "PER"))]
+    of = agreement(gold, [text("1", (0, 1, "PER"), (3, 4, "PER"))], "gold")["PER"].to_dict()
+    recall, precision = of["span_recall_percent"], of["span_precision_percent"]
+    assert of["span_f1_percent"] == pytest.approx(
+        2 * recall * precision / (recall + precision), abs=0.01
+    )
