@@ -2,9 +2,10 @@ r"""Audit the claim of a release: an empirical lower bound on epsilon, which the
 
 The first input selects the attack, whose flags and settings are those of the audited verb:
 --in-labels (aggregate_votes), --in-private-feats (train_dpsgd), --in-clients (train_fedlm, also by
-canaries and membership), --in-timeline (release_fmp) and --in-votes (vote_words). Each attack also
-runs with less noise, where its bound must exceed the claim. Nothing is released; the output is
-private.
+canaries and membership), --in-timeline (release_fmp), --in-votes (vote_words) and --in-planted
+(sanitize_text, at several probabilities, by names that plant_canaries has added). Each attack also
+runs with less noise, where its bound must exceed the claim; that on names has the text as it was
+said beside it. Nothing is released; the output is private.
 
     privasr verb audit --in-labels exp/pate/gnmax_8/labels --out-audit exp/pate/gnmax_8/audit.json \
         --config conf/pate.yaml#audit_pate
@@ -38,6 +39,7 @@ AUDITS = {
     "in_clients": ("fedlm", {"in_init"}, {"in_rates"}),
     "in_votes": ("votes", set(), set()),
     "in_timeline": ("fmp", {"in_nbest", "in_lm"}, set()),
+    "in_planted": ("names", {"in_scored"}, {"in_tagged"}),
 }
 _HELP = {
     "in_labels": "labels: the folder of aggregate_votes",
@@ -51,6 +53,9 @@ _HELP = {
     "in_timeline": "marginals: of prepare_fmp",
     "in_nbest": "marginals: folder with *.jsonl",
     "in_lm": "marginals: whose words are counted",
+    "in_planted": "names: the folder of plant_canaries",
+    "in_tagged": "names: its text by taggers, a file each",
+    "in_scored": "names: tagged text whose perplexity is computed",
 }
 
 
@@ -58,7 +63,9 @@ def main() -> None:
     """Parse, attack, write."""
     parser = cli.parser(__doc__)
     for name, text in _HELP.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="PATH", help=text)
+        several = {"nargs": "+"} if name == "in_tagged" else {}
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=Path, metavar="PATH", help=text, **several)
     cli.add_flags(parser, out_audit="FILE JSON")
     args = cli.parse(parser, device=True)
     kind = _kind(args)

@@ -252,3 +252,54 @@ def test_unprotected_text_is_entered_once_and_no_limit_allows_it(made, tmp_path)
     said = run("ledger", "--in-path", tmp_path / "privacy.json", "--ledger", ledger)
     assert "infinite" in said
     assert "say it: --set purpose=" in run("declare_unprotected", *flags, *settings[:2], code=2)
+
+
+def test_rates_have_intervals_where_they_are_asked_for(made, tmp_path):
+    folder, *_ = made
+    command = f"report_entities --in-text {folder}/found.jsonl --in-gold {folder}/a.jsonl.gz"
+    run(command, f"--out-report {tmp_path}/r.json --config {section('report_entities')}")
+    of_class = read_json(tmp_path / "r.json")["gold"]["ORG"]
+    assert of_class["span_f1_percent"] == 100.0
+    assert of_class["intervals"]["span_recall_percent"] is None  # one sentence is too few
+    assert of_class["intervals"]["span_recall_documents"] == 1
+    assert "intervals" not in read_json(folder / "report.json")["gold"]["ORG"]
+
+
+def test_what_is_measured_is_left_out_of_public_names(made, tmp_path):
+    write_text(tmp_path / "b.conll.txt", "-DOCSTART- O\n\nZoe B-person\n\n-DOCSTART- O\n\nGo O\n")
+    write_text(tmp_path / "a.conll", CONLL)
+    command = f"tag_entities --raw-conll {tmp_path} --out-text {tmp_path}/text.jsonl"
+    run(command, *TAG, "--set taggers=[gold] leave_out=[a]")
+    records = list(read_jsonl(tmp_path / "text.jsonl"))
+    assert [record["text"] for record in records] == ["zoe", "go"]
+    assert [record["document"] for record in records] == ["b.conll.txt:1", "b.conll.txt:5"]
+
+
+def test_names_are_planted_tagged_and_looked_for(tmp_path):
+    said = [
+        {"id": f"t{n}-0", "text": f"{word} rita vogel now", "cased": f"{word} Rita Vogel now."}
+        for n, word in enumerate(("ask", "call", "tell"))
+    ]
+    write_jsonl(tmp_path / "t.jsonl", [{**text, "entities": [[1, 3, "PER"]]} for text in said])
+    write_text(tmp_path / "lists/per.txt", "Ann Abel\nBen Birk\nCleo Crane\nDora Dunn\n")
+    planted, small = tmp_path / "planted", "canaries=2 candidates=4 repeats=2"
+    source = f"--in-text {tmp_path}/t.jsonl --in-public-lists {tmp_path}/lists"
+    run(
+        f"plant_canaries {source} --out-dir {planted} --config {section('plant_names')}",
+        f"--set {small}",
+    )
+    blind = [{**record, "entities": []} for record in read_jsonl(planted / "gold.jsonl.gz")]
+    write_jsonl(tmp_path / "blind.jsonl.gz", blind)
+    sections = " ".join(str(section(name)) for name in ("sanitize", "lm_ngram", "audit_names"))
+    command = f"audit --in-planted {planted} --in-scored {tmp_path}/t.jsonl --device cpu"
+    rest = f"--config {sections} --set keep_probs=[0.5] discounting=witten_bell"
+    tagged = f"--in-tagged {tmp_path}/blind.jsonl.gz --out-audit {tmp_path}/audit.json"
+    shown = run(command, tagged, rest)
+    assert "blind_0.5: exposure in bits of 2" in shown
+    models = read_json(tmp_path / "audit.json")["models"]
+    assert list(models) == ["original", "unseen", "gold_0.5", "blind_0.5"]
+    assert models["blind_0.5"]["kinds"] == models["original"]["kinds"]
+    twice = f"--in-tagged {tmp_path}/blind.jsonl.gz {tmp_path}/blind.jsonl.gz"
+    assert "blind twice" in run(command, twice, f"--out-audit {tmp_path}/x.json", rest, code=2)
+    said = run(f"plant_canaries --in-text {tmp_path}/t.jsonl --out-dir {tmp_path}/x", code=2)
+    assert "--in-text and --in-public-lists" in said
