@@ -1,11 +1,11 @@
 """Language models of sanitized text: class-based first pass, adaptation, mixtures (turan2022)."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from local.stages import class_lms, voted_text
-from local.stages.class_lms import BASE, MODELS, Lms, Setting
+from local.stages import class_lms, measured_names, voted_text
+from local.stages.class_lms import BASE, MODELS, Lms, Setting, plain_systems
 from local.stages.first_pass import choose_am
 from local.stages.sanitized import sanitize, text_lang
 from privasr_k2.recipe.declare import Recipe
@@ -13,8 +13,8 @@ from privasr_k2.recipe.options import Count, Positives, from_conf, option
 
 
 @dataclass(frozen=True)
-class Options(voted_text.VotedTextOptions):
-    """Those of sanitized text and of votes, and the LMs."""
+class Options(measured_names.MeasuredOptions):
+    """Those of sanitized text, of votes and of measured names, and the LMs."""
 
     adapt_percent: Positives | None = option(None, "adaptation text, % of words (12 15 20)")
     original: bool | None = option(None, "models of original text (unless --max-epsilon)")
@@ -25,6 +25,9 @@ class Options(voted_text.VotedTextOptions):
 
 def stages(r: Recipe, o: Options) -> None:
     """Stages 0 to 6 are those of sanitized text, 9 to 15 those of class_lms."""
+    if o.measure_sanitizing:
+        measured_names.measure(r, o)
+        return
     am = choose_am(r, o) if o.decode else None
     default = (30.0,) if r.data.preset == "tiny" else (12.0, 15.0, 20.0)  # tiny has few users
     percents = default if o.adapt_percent is None else o.adapt_percent
@@ -65,18 +68,6 @@ def stages(r: Recipe, o: Options) -> None:
     if o.decode:
         class_lms.error_rates(c)
     r.report(16, manifests=s.scored)
-
-
-def plain_systems(c: Lms, settings: Iterable[Setting]) -> None:
-    """M1 to M3 in one pass, M4 in a second one upon M1."""
-    for setting in settings:
-        for model, file in MODELS.items():
-            against = [BASE, ("original", model)] if setting.kind == "sanitized" else [BASE]
-            if (setting.name, model) == BASE:
-                against = [("original", name) for name in MODELS]
-            against += [(setting.name, "M1")] if model == "M2" else []
-            lists = (setting.name, "M1") if model == "M4" else None
-            class_lms.add_system(c, setting, model, file, model=model, against=against, lists=lists)
 
 
 def adapted_systems(c: Lms, setting: Setting, direct: str) -> None:

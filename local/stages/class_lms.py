@@ -171,6 +171,18 @@ def add_system(
                                              c.systems[lists] if lists else None)
 
 
+def plain_systems(c: Lms, settings: Iterable[Setting]) -> None:
+    """M1 to M3 in one pass, M4 in a second one upon M1."""
+    for setting in settings:
+        for model, file in MODELS.items():
+            against = [BASE, ("original", model)] if setting.kind == "sanitized" else [BASE]
+            if (setting.name, model) == BASE:
+                against = [("original", name) for name in MODELS]
+            against += [(setting.name, "M1")] if model == "M2" else []
+            lists = (setting.name, "M1") if model == "M4" else None
+            add_system(c, setting, model, file, model=model, against=against, lists=lists)
+
+
 def perplexities(c: Lms) -> None:
     """Stage 12."""
     for role in ("dev", "test"):

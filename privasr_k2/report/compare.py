@@ -61,11 +61,12 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         "as_published": [],
         "notes": [],
         "shared_by": [],
+        "max_lines": sys.maxsize,
     }
     layout = config.from_values(Layout, values, "compare")
     origin = Origin("compare", "", corpus, lambda path: "", None)
     rows = collect(systems, origin, Context(systems, 1, 0.5, 1, _TESTS))
-    return report_text(layout, rows, corpus.heading, {}, sys.maxsize)
+    return report_text(layout, rows, corpus.heading, {})
 
 
 def system_names(folders: Sequence[Path]) -> list[str]:

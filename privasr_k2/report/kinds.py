@@ -44,6 +44,8 @@ READERS: Mapping[str, Reader] = {
     "timeline": data.timeline,
     "texts": data.texts,
     "entities": data.entities,
+    "found_names": data.found_names,
+    "planted_names": attacks.planted_names,
     "sides": data.sides,
     "people": data.people,
     "confidence": confidence.confidence,

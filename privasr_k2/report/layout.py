@@ -168,6 +168,7 @@ class Layout(Checked):
         as_published: tables of the paper, each with ``literal`` rows.
         notes: at the end.
         shared_by: other recipes that have this layout.
+        max_lines: of ``RESULTS.md``; the longest tables are cut where there are more.
     """
 
     recipe: str
@@ -190,6 +191,7 @@ class Layout(Checked):
     as_published: list[Any]
     notes: list[str]
     shared_by: list[str]
+    max_lines: Count
 
     def __post_init__(self) -> None:
         super().__post_init__()

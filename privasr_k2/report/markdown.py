@@ -10,8 +10,6 @@ from privasr_k2.report.notes import notes_of
 from privasr_k2.report.results import Row
 from privasr_k2.report.tables import Cell, Table, tables_of
 
-MAX_LINES = 150
-
 
 def markdown_table(table: Table, most: int) -> str:
     """A Markdown table whose columns are aligned as plain text too, with at most so many rows.
@@ -54,10 +52,9 @@ def report_text(
     rows: Sequence[Row],
     heading: Sequence[str],
     figures: Mapping[str, str],
-    max_lines: int = MAX_LINES,
 ) -> str:
-    """``RESULTS.md``: at most so many lines. Where there are more, details are cut first, then the
-    longest tables.
+    """``RESULTS.md``: at most ``layout.max_lines`` lines. Where there are more, details are cut
+    first, then the longest tables.
 
     Args:
         heading: paragraphs on the corpus.
@@ -67,7 +64,7 @@ def report_text(
     text = ""
     for most in _cuts(tables):
         text = _text(layout, rows, heading, figures, tables, most)
-        if text.count("\n") <= max_lines:
+        if text.count("\n") <= layout.max_lines:
             break
     return text
 

@@ -160,6 +160,9 @@ _TITLES = {
         "exposure_largest: largest; exposure_possible: possible; log_likelihood: log P; "
         "begun_at: log P at the start; dev_wer: dev WER %; dev_ppl: dev PPL; hours: hours; "
         "percent: % of background; gold_recall: gold recall %; gold_precision: precision %; "
+        "gold_f1: F1 %; names_possible: possible, bits; "
+        "listed_once: on the lists, said once: bits; listed_often: on the lists, said often: bits; "
+        "unlisted_once: on no list, said once: bits; unlisted_often: on no list, said often: bits; "
         "gold_word_recall: word recall %; residual: residual %; on_lists: on a public list %; "
         "on_own_list: on the list of its class %; in_names: in names of the background %; "
         "correct: correct %; fold_errors: held-out token errors %; "
@@ -207,7 +210,9 @@ _TITLES = {
         "lm_claimed: LM: claimed epsilon; "
         "epsilon: epsilon; person_epsilon: epsilon, person; epsilon_rdp: epsilon (RDP); "
         "epsilon_pld: epsilon (PLD); claimed: claimed epsilon; epsilon_word: epsilon, a word; "
-        "names_epsilon: epsilon, names of a person; only_for_epsilon: epsilon of small units"
+        "names_epsilon: epsilon, names of a person; "
+        "epsilon_once: epsilon, a found name said once; epsilon_often: said often; "
+        "only_for_epsilon: epsilon of small units"
     ),
     "g": (
         "delta: delta; fpr: at FPR; lm_weight: LM weight; insertion_penalty: insertion penalty; "
@@ -230,6 +235,7 @@ _TITLES = {
     ),
     ",.4g": "agreement: share or number",
     ".3g": (
+        "lower_once: at least, said once; lower_often: at least, said often; "
         "lm_lower: LM: epsilon at least; lm_broken: LM: with less noise; "
         "audit_lower: epsilon at least; audit_broken: with less noise; "
         "audit_noise_free: without noise; audit_largest: could show; "

@@ -165,6 +165,23 @@ def recognizer(path: str, context: Context) -> Reading:
     return Reading(tuple(measures))
 
 
+def planted_names(path: str, context: Context) -> Reading:
+    """``FILE#MODEL`` of verb ``audit``: names that one model of sanitized text tells."""
+    file, _, key = path.partition("#")
+    of = read_json(Path(file))["models"][key]
+    measures = [Measure("names_possible", float(of["possible"]))]
+    for kind, told in of["kinds"].items():
+        found = float(told["exposure"]), told["interval"]
+        measures.append(Measure.drawn(kind, *found, int(told["canaries"])))
+    measures += [
+        Measure(f"{name}_{often}", float(of[f"{name}_{often}"]))
+        for name in ("epsilon", "lower")
+        for often in ("once", "often")
+        if f"{name}_{often}" in of
+    ]
+    return Reading(tuple(measures))
+
+
 def _curve(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
     yield Measure.within("auc", float(told["auc"]), told["auc_interval"], item)
     yield Measure.within("tpr", told["tpr"], told["tpr_interval"], item)

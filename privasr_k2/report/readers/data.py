@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ _FOUND = {"mentions": "mentions", "words": "words", "different_words": "differen
 _GOLD = {
     "span_recall_percent": "gold_recall",
     "span_precision_percent": "gold_precision",
+    "span_f1_percent": "gold_f1",
     "word_recall_percent": "gold_word_recall",
     "residual_percent": "residual",
 }
@@ -63,10 +64,11 @@ def entities(path: str, context: Context) -> Reading:
     """Of ``report_entities``; items are classes of names."""
     content = read_json(Path(path))
     measures: list[Measure] = []
-    for key, columns in (("classes", _FOUND), ("gold", _GOLD)):
-        for item, of in (content.get(key) or {}).items():
-            known = ((to, of[name]) for name, to in columns.items() if name in of)
-            measures += [Measure(*pair, item=item) for pair in known]
+    for item, of in (content.get("classes") or {}).items():
+        known = ((to, of[name]) for name, to in _FOUND.items() if name in of)
+        measures += [Measure(*pair, item=item) for pair in known]
+    for item, of in (content.get("gold") or {}).items():
+        measures += _scored(item, of)
     for item, epsilon in ((content.get("privacy") or {}).get("epsilon_per_word") or {}).items():
         measures.append(Measure("epsilon_word", float(epsilon), item=item))
     for item, of in (content.get("coverage") or {}).items():
@@ -74,6 +76,21 @@ def entities(path: str, context: Context) -> Reading:
     if not measures:
         raise KeyError("classes")
     return Reading(tuple(measures))
+
+
+def found_names(path: str, context: Context) -> Reading:
+    """Of ``report_entities``: all classes together, without an item: a row for each tagger."""
+    content = read_json(Path(path))
+    return Reading(tuple(_scored("", content["gold"]["all"])))
+
+
+def _scored(item: str, of: Mapping[str, Any]) -> Iterator[Measure]:
+    """Rates against annotated names, with intervals where documents were drawn again."""
+    ends = of.get("intervals", {})
+    for name, to in _GOLD.items():
+        if name in of:
+            documents = ends.get(f"{name.removesuffix('_percent')}_documents")
+            yield Measure.drawn(to, of[name], ends.get(name), documents, "", item)
 
 
 def _covered(item: str, of: Mapping[str, Any]) -> list[Measure]:

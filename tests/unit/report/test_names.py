@@ -12,7 +12,7 @@ from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl
 from privasr_k2.recipe.systems import System
 from privasr_k2.report.compare import comparison_text
 from privasr_k2.report.kinds import read
-from privasr_k2.report.markdown import MAX_LINES, report_text
+from privasr_k2.report.markdown import report_text
 from privasr_k2.report.page import page
 from privasr_k2.report.results import OF_NAMES, Row, with_holm
 from privasr_k2.report.tables import Table, tables_of
@@ -142,18 +142,18 @@ def test_details_are_cut_before_anything_else(rows: list[Row]) -> None:
     many = [replace(row, system=f"{row.system}{n}", against=row.against and f"{row.against}{n}")
             for n in range(18) for row in rows]  # fmt: skip
     text = report_text(layout("ctc"), many, [], {})
-    assert text.count("\n") <= MAX_LINES
+    assert text.count("\n") <= layout("ctc").max_lines
     assert "more rows" not in text.split(f"## {NAMES}, by class")[0]
     more = [replace(row, system=f"{row.system}{n}") for n in range(30) for row in rows]
     text = report_text(layout("ctc"), more, [], {})
-    assert text.count("\n") <= MAX_LINES and f"## {NAMES}, by class" not in text
+    assert text.count("\n") <= layout("ctc").max_lines and f"## {NAMES}, by class" not in text
     assert f"{NAMES}, by class (60 rows)" in text and "more rows" not in text
     most = [replace(row, system=f"{row.system}{n}") for n in range(60) for row in rows]
     rates, names = report_text(layout("ctc"), most, [], {}).split(f"## {NAMES}\n")
     assert rates.count("\n") > 120 and "more rows" not in rates and "more rows" in names
     most = [replace(row, system=f"{row.system}{n}") for n in range(70) for row in rows]
     text = report_text(layout("ctc"), most, [], {})
-    assert text.count("\n") <= MAX_LINES and f"{NAMES} (140 rows)" in text
+    assert text.count("\n") <= layout("ctc").max_lines and f"{NAMES} (140 rows)" in text
 
 
 def test_the_page_shows_details_on_demand(rows: list[Row]) -> None:

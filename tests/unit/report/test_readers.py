@@ -319,12 +319,31 @@ def test_texts_names_and_sides(tmp_path: Path) -> None:
     reading = of("entities", tmp_path / "entities.json")
     assert (value(reading, "residual", "PER"), value(reading, "epsilon_word", "PER")) == (25.0, 3.5)
     assert value(reading, "on_lists", "all") == 75.0
+    assert ends(reading, "gold_recall", "PER") == (None, None)
+    drawn = {"span_recall_percent": [60.0, 90.0], "span_recall_documents": 6}
+    told["gold"]["all"] = {"span_recall_percent": 75.0, "intervals": drawn}
+    write_json(tmp_path / "entities.json", told)
+    [found] = of("found_names", tmp_path / "entities.json").measures
+    assert found == Measure("gold_recall", 75.0, 60.0, 90.0, clusters=6)
     side = {"speakers": ["a", "b"], "utterances": 3, "hours": 0.5}
     path = tmp_path / "sides.json"
     sides = dict.fromkeys(("private", "public", "pool"), side)
     write_json(path, {"format": "privasr_k2 sides 1", **sides})
     private = [m.metric for m in of("sides", path).measures if m.item == "private"]
     assert private == ["speakers"]
+
+
+def test_planted_names(tmp_path: Path) -> None:
+    kinds = {"listed_once": {"exposure": 3.0, "interval": [2.0, 4.0], "canaries": 50}}
+    model = {"kinds": kinds, "possible": 8.0, "lower_once": 1.0, "lower_often": 2.0}
+    sanitized = {**model, "epsilon_once": 9.5, "epsilon_often": 76.0}
+    models = {"original": model, "gold_0.1": sanitized}
+    write_json(tmp_path / "audit.json", {"models": models})
+    reading = of("planted_names", f"{tmp_path}/audit.json#gold_0.1")
+    assert value(reading, "listed_once") == 3.0 and ends(reading, "listed_once") == (2.0, 4.0)
+    assert (value(reading, "epsilon_often"), value(reading, "lower_often")) == (76.0, 2.0)
+    original = of("planted_names", f"{tmp_path}/audit.json#original")
+    assert "epsilon_once" not in {m.metric for m in original.measures}
 
 
 def test_phones_of_words(tmp_path: Path) -> None:

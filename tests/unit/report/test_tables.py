@@ -17,7 +17,7 @@ from privasr_k2.recipe.systems import System
 from privasr_k2.report.compare import comparison_text
 from privasr_k2.report.figures import Plot, Point, plots_of, scale_of, svg_of, write_figures
 from privasr_k2.report.layout import fits
-from privasr_k2.report.markdown import MAX_LINES, report_text
+from privasr_k2.report.markdown import report_text
 from privasr_k2.report.measures import METRICS, p_text
 from privasr_k2.report.notes import notes_of
 from privasr_k2.report.tables import Table, tables_of
@@ -329,12 +329,15 @@ def test_a_report_has_at_most_so_many_lines(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, pate(tmp_path))
     made = layout("pate", "command='./run.sh toy pate --words a:b'")
     text = report_text(made, rows, [], {"plot": "figures/plot.svg"})
-    assert text == report_text(made, rows, [], {"plot": "figures/plot.svg"})
+    again = report_text(made, rows, [], {"plot": "figures/plot.svg"})
+    assert text == again
     assert "```bash\n./run.sh toy pate --words a:b\n```" in text and "](figures/plot.svg)" in text
     copies = [(row, n) for n in range(50) for row in rows]
     many = [replace(row, system=f"{row.system}{n}", label=f"{row.label} {n}") for row, n in copies]
     text = report_text(made, many, [], {})
-    assert text.count("\n") <= MAX_LINES and re.search(r"\d+ more rows in `results.jsonl`", text)
+    assert text.count("\n") <= made.max_lines and re.search(
+        r"\d+ more rows in `results.jsonl`", text
+    )
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(line) for line in block.splitlines()}) == 1
 
