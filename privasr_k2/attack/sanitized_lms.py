@@ -6,8 +6,8 @@ their sentences but the name, and takes
     loss(candidate) = -sum over its sentences of log P(sentence with the candidate).
 
 The rank of the true name among the R candidates is reported as exposure, in bits. Without memory
-its mean is about log2(e) = 1.4. Two controls stand beside: a model of the text as it was said, and
-one of text without the canaries.
+its mean is about log2(e) = 1.4, and less where candidates tie, as the true name counts last then.
+Two controls stand beside: a model of the text as it was said, and one of text without the canaries.
 """
 
 from __future__ import annotations
