@@ -227,7 +227,7 @@ def _scores(args: argparse.Namespace) -> None:
     else:
         graph, table = foreign_graph(args.raw_graph, args.raw_words, args.raw_transitions, config)
     lattices = ScoreSearch(graph, config, table.place).lattices(read_scores(args.raw_scores))
-    _write(args, table.checked(lattices), table, config.searched())
+    _write(args, lattices, table, config.searched())
 
 
 def _write(

@@ -83,10 +83,15 @@ def read_kaldi_lattices(path: Path) -> Iterator[KaldiLattice]:
         raise DataError(path, _KIND, "an empty file", _COPY)
 
 
-def from_file(path: Path, name: str) -> KaldiLattice:
-    """The lattice of an OpenFst file alone, as kaldifst writes it; ``name`` is the utterance."""
+def from_file(path: Path, name: str, place: str) -> KaldiLattice:
+    """The lattice of an OpenFst file alone, as kaldifst writes it.
+
+    Args:
+        name: the utterance.
+        place: of errors, as the file may be a temporary one.
+    """
     with path.open("rb") as stream:
-        return _entry(stream, name, False, f"{path} ({name})")
+        return _entry(stream, name, False, place)
 
 
 def write_kaldi_lattices(path: Path, lattices: Iterable[Lattice]) -> None:

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 EPSILON = "<eps>"
 CASES = ("keep", "lower", "upper")
-_TABLE = "give the words.txt of the graph that the lattices were made with"
+_TABLE = "give the words.txt of the graph folder, which the lattices were made with"
 
 
 @dataclass(frozen=True)
@@ -94,20 +94,22 @@ class WordTable:
         own = {"": -1, **{word: number for number, word in enumerate(words)}}
         return cls(place, words, np.array([own[word] for word in said], dtype=np.int64))
 
-    def check(self, lattice: KaldiLattice) -> None:
-        """Refuse words that the table lacks."""
-        lacking = lattice.words[lattice.words >= len(self.numbers)]
+    def check(self, words: np.ndarray, place: str | Path) -> None:
+        """Refuse numbers of words that the table lacks.
+
+        Args:
+            words: (A,) of a lattice's or graph's arcs, 0 for none.
+            place: the lattice or graph.
+
+        Raises:
+            DataError: such a number.
+        """
+        lacking = words[words >= len(self.numbers)]
         if not len(lacking):
-            lacking = lattice.words[self.numbers[lattice.words] < 0]
+            lacking = words[self.numbers[words] < 0]
         if len(lacking):
             expected = f"words of {self.place}, which has {np.count_nonzero(self.numbers >= 0)}"
-            raise DataError(lattice.place, expected, f"the word {lacking[0]}", _TABLE)
-
-    def checked(self, lattices: Iterable[KaldiLattice]) -> Iterator[KaldiLattice]:
-        """The same lattices, with :meth:`check`."""
-        for lattice in lattices:
-            self.check(lattice)
-            yield lattice
+            raise DataError(place, expected, f"the word {lacking[0]}", _TABLE)
 
 
 def read_all(paths: Iterable[Path], table: WordTable) -> Iterator[KaldiLattice]:
@@ -125,7 +127,7 @@ def read_all(paths: Iterable[Path], table: WordTable) -> Iterator[KaldiLattice]:
                 way_out = "give the archives of one decode folder"
                 raise DataError(path, "every utterance once", found, way_out)
             places[lattice.id] = lattice.place
-            table.check(lattice)
+            table.check(lattice.words, lattice.place)
             yield lattice
 
 

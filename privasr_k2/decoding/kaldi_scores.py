@@ -150,9 +150,14 @@ def foreign_graph(
 
     Args:
         transitions: ``final.mdl``; ``None``: the labels are columns + 1 already.
+
+    Raises:
+        DataError: another kind of file, or a graph with words that ``words`` lacks.
+        GraphError: as of :func:`with_pdfs`, or no graph.
     """
     table = WordTable.of(words, read_table(words), config)
     found = Fst.from_kaldifst(read_fst(graph))
+    table.check(found.olabels, graph)
     if transitions is not None:
         found = with_pdfs(found, read_pdfs(transitions), graph)
     return found, table
@@ -215,4 +220,4 @@ class ScoreSearch:
             path = Path(folder) / "lattice"
             if not lattice.write(str(path)):
                 raise OSError(f"{path} could not be written")
-            return from_file(path, name)
+            return from_file(path, name, f"the lattice of {name}")
