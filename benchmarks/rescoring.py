@@ -7,7 +7,7 @@
 * shared: ``score_with_shared_prefixes``: every distinct prefix once
 
 Synthetic lists are the 100 best combinations of alternatives at a few places of a sentence;
-``--nbest FILE...`` takes the lists of ``make_nbest``. All three must agree within 1e-4.
+``--nbest FILE...`` takes the lists of ``decode``. All three must agree within 1e-4.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def made_lists(count: int, vocabulary: Vocabulary) -> list[list[list[str]]]:
 
 
 def read_lists(paths: list[Path]) -> list[list[list[str]]]:
-    """The lists of ``make_nbest``, those without a path left out."""
+    """The lists of ``decode``, those without a path left out."""
     records = [json.loads(line) for path in paths for line in path.open(encoding="utf-8")]
     return [
         [hyp["words"].split() for hyp in record["hyps"]] for record in records if record["hyps"]

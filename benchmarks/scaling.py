@@ -143,7 +143,7 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
         given = ("--in-feats", scratch / "some", "--out-nbest", lists / "1.jsonl")
         layers = ("--config", COMMON + "decode", COMMON + "nbest", "--device", "cpu")
         values = ("--set", "backend=k2", "role=test", f"num_paths={most}")
-        made = run("make_nbest", *searched(work), *given, *layers, *values)
+        made = run("decode", *searched(work), *given, *layers, *values)
         yield Cost("N-best lists", "hypotheses", most, *made)
         out = scratch / f"scores_{most}.safetensors"
         scored = ("--in-nbest", lists, "--in-lm", lm, "--out-scores", out)

@@ -70,7 +70,8 @@ def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Mod
     model = _load(Path(folder), device)
     if not hasattr(model, "log_probs"):
         kind = type(model).__name__
-        raise DataError(folder, "a model with outputs of CTC", kind, "use decode_e2e for it")
+        way_out = "decode it with section decode_e2e of conf/pate.yaml"
+        raise DataError(folder, "a model with outputs of CTC", kind, way_out)
     return model
 
 

@@ -50,7 +50,8 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
     """
     if not any(nbest.ref for nbest in lists.lists):
         expected = "references, to tell correct words from wrong ones"
-        raise DataError(lists.place, expected, "none", "give import_nbest them: --in-cuts")
+        way_out = "import the lists with references: --in-cuts or --raw-data"
+        raise DataError(lists.place, expected, "none", way_out)
     names = tuple(sorted({nbest.speaker for nbest in lists.lists}))
     numbers = {name: number for number, name in enumerate(names)}
     correct, speakers, ref_words, errors = [], [], 0, 0

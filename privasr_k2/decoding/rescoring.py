@@ -255,7 +255,7 @@ def read_rescoring(path: Path) -> tuple[tuple[str, ...], str, Point]:
     """The LMs, the interpolation and the point of a ``rescoring.json``.
 
     Raises:
-        DataError: it was not chosen on dev, or is not what ``tune_rescoring`` writes.
+        DataError: it was not chosen on dev, or is not what ``tune_weights`` writes.
     """
     content = read_json(path)
     try:
@@ -268,5 +268,5 @@ def read_rescoring(path: Path) -> tuple[tuple[str, ...], str, Point]:
         _check_rescoring(lms, interpolation, point)
         return tuple(lms), interpolation, point
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        expected, way_out = "what tune_rescoring writes", "run tune_rescoring again"
+        expected, way_out = "what tune_weights writes", "run tune_weights again"
         raise DataError(path, expected, repr(error), way_out) from error

@@ -39,7 +39,7 @@ def read_background(path: Path, numbers: WordNumbers) -> np.ndarray:
     Raises:
         DataError: another kind of file, or another numbering.
     """
-    expected = "unigrams of make_background"
+    expected = "unigrams of prepare_fmp"
     header, arrays = read_arrays(path, ["unigrams"], expected=expected, way_out="make them")
     unigrams = arrays["unigrams"]
     if header.get("words") != numbers.digest:

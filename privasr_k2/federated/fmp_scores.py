@@ -97,7 +97,7 @@ class World:
 
 
 def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbers) -> World:
-    """Lists, their timeline, and u of the file of ``make_background``."""
+    """Lists, their timeline, and u of the file of ``prepare_fmp``."""
     lists = read_nbest(nbest)
     spoken = spoken_of(lists, read_timeline(timeline), numbers)
     return World(lists, spoken, read_background(background, numbers))

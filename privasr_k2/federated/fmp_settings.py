@@ -80,7 +80,7 @@ class PublishedConfig(Checked):
 
 @dataclass(frozen=True)
 class FmpAuditConfig(Checked):
-    """The attack of audit_fmp; see ``conf/fmp.yaml#fmp_audit``."""
+    """The attack of ``audit``; see ``conf/fmp.yaml#fmp_audit``."""
 
     trials: Annotated[int, Ge(2)]
     confidence: Delta

@@ -157,7 +157,8 @@ def load_class_lm(folder: Path) -> ClassLm:
         GraphError: a root model that is no ARPA, lacks a class, or has one without a sub-model.
     """
     if not is_class_lm(folder):
-        raise DataError(folder / SPEC, "a class LM", "no such file", "make it with train_class_lm")
+        way_out = "make it with train_ngram --out-class-lm"
+        raise DataError(folder / SPEC, "a class LM", "no such file", way_out)
     spec: Any = read_json(folder / SPEC)
     if (
         not isinstance(spec, dict)

@@ -280,7 +280,8 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
             state, a state from which no name ends.
     """
     if not path.is_file():
-        raise DataError(path, "a sub-language model", "no such file", "make it with train_class_lm")
+        way_out = "make it with train_ngram --out-class-lm"
+        raise DataError(path, "a sub-language model", "no such file", way_out)
     arcs: dict[tuple[int, str], tuple[int, float]] = {}
     finals: dict[int, float] = {}
     last_line: dict[int, int] = {}

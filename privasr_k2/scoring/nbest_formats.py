@@ -27,6 +27,10 @@ Ranked = dict[str, tuple[Hypothesis, ...]]
 """The hypotheses of each utterance in a foreign file; none where it records no path."""
 
 _CHANNEL = "1"
+_NO_TIMES = (
+    "make lists by decode with --in-lang; lists of Kaldi's lattices, of Kaldi's folders, of trn and"
+    " of other units than a graph's words have none: import a CTM (lattice-to-ctm-conf)"
+)
 _RANK = re.compile("[1-9][0-9]{0,8}")
 _TRN = re.compile(r"^(.*?)\s*\(([^()\s]+)\)\s*$")
 
@@ -211,8 +215,8 @@ def write_ctm(lists: NbestLists, path: Path) -> None:
         for hyp in nbest.hyps[:1]:
             words = hyp.words.split()
             if words and hyp.times is None:
-                expected, way_out = "word times", "give make_nbest the language folder, --in-lang"
-                raise DataError(lists.lines[nbest.id], expected, f"none for {nbest.id}", way_out)
+                place, found = lists.lines[nbest.id], f"none for {nbest.id}"
+                raise DataError(place, "word times", found, _NO_TIMES)
             for n, (word, (start, end)) in enumerate(zip(words, hyp.times or ())):
                 confidence = "" if hyp.confidences is None else f" {hyp.confidences[n]:.6f}"
                 lines.append(

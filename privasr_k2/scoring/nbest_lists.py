@@ -141,7 +141,7 @@ def read_nbest(folder: Path) -> NbestLists:
             lists[nbest.id], lines[nbest.id] = nbest, place
     if not lists:
         expected = "*.jsonl files with an N-best list a line"
-        raise DataError(folder, expected, "none", "run make_nbest")
+        raise DataError(folder, expected, "none", "run decode or import with --out-nbest")
     return NbestLists(folder, tuple(lists[name] for name in sorted(lists)), lines, names or ())
 
 

@@ -97,7 +97,7 @@ def test_the_same_again_and_further_from_there(corpus, tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             continue_model(tmp_path / "one", spec_of(config, 5, 5), given)
-    message = r"outputs of CTC, found LasModel\s+way out: use decode_e2e"
+    message = r"outputs of CTC, found LasModel\s+way out: decode it with section decode_e2e"
     with pytest.raises(DataError, match=message):
         load_model(tmp_path / "one")
 

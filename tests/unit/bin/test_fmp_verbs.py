@@ -122,7 +122,7 @@ def test_the_background_is_of_the_text_and_of_the_words_of_the_model(folder: Pat
     expected = background_unigrams([[word] for word in WORDS], numbers, 0.0)
     assert np.array_equal(read_background(folder / "u.safetensors", numbers), expected)
     for path, message in (
-        (folder / "text.txt", "unigrams of make_background"),
+        (folder / "text.txt", "unigrams of prepare_fmp"),
         (folder / "u.safetensors", "of others"),
     ):
         with pytest.raises(DataError, match=message):

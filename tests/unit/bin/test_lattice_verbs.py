@@ -1,4 +1,4 @@
-"""make_lattices and rescore_lattices from the command line."""
+"""Lattices of decode, rescore_lattices and export, from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""make_nbest, export_nbest and import_nbest from the command line."""
+"""N-best lists of decode, export and import, from the command line."""
 
 from __future__ import annotations
 
