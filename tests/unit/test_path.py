@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import resource
 import shutil
 import subprocess
+import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -218,3 +221,47 @@ def test_the_second_of_two_waits_and_says_so(tree: Path) -> None:
         done = sourced(tree, PRIVASR_PYTHON="/bin/false")
         assert holder.poll() == 0
     assert "another process is making .venv; waiting for it" in done.stderr
+
+
+def wheel(folder: Path, name: str, content: str, tag: str = "py3") -> str:
+    """Write ``name`` 1.0 with one module; its line in a lock file."""
+    folder.mkdir(exist_ok=True)
+    path, about = folder / f"{name}-1.0-{tag}-none-any.whl", f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr(f"{name}.py", content)
+        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        file.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\nTag: {tag}-none-any\n")
+        file.writestr(f"{about}/RECORD", "")
+    return f"{name}==1.0 --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="wants CPython 3.11")
+def test_an_installation_takes_what_the_hashes_say(tree: Path, tmp_path: Path) -> None:
+    """With pip from a folder of wheels; of two k2, as on the package index, the right one."""
+    wheels = tmp_path / "wheels"
+    wheel(wheels, "k2", "python = 3.9", "py3.9")
+    locks = {
+        "torch1": wheel(wheels, "numpy", "") + wheel(wheels, "torch", ""),
+        "kenlm": wheel(wheels, "kenlm", ""),
+        "k2": wheel(wheels, "k2", "python = 3.11", "py3.11"),
+    }
+    for name, lines in locks.items():
+        (tree / f"requirements/{name}.txt").write_text(lines)
+    given = {"PRIVASR_PYTHON": getattr(sys, "_base_executable", sys.executable)}
+    given |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PATH": "/usr/bin:/bin"}
+    show = 'python -c "import k2, torch; print(k2.python, torch.__file__)"'
+    done = sourced(tree, show, **given)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == "3.11" and f"{tree}/.venv/" in done.stdout
+    assert "path.sh: .venv is ready" in done.stderr
+    assert sourced(tree, show, **given).stderr == ""  # nothing more to do
+    # A wheel of the same name and version with other content.
+    wheel(wheels, "k2", "python = 3.11  # changed", "py3.11")
+    (tree / "requirements/kenlm.txt").write_text(f"# a new lock\n{locks['kenlm']}")
+    (tree / ".venv/lib/python3.11/site-packages/k2.py").unlink()
+    shutil.rmtree(tree / ".venv/lib/python3.11/site-packages/k2-1.0.dist-info")
+    done = sourced(tree, show, **given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "bringing .venv up to date" in done.stderr and "installing failed" in done.stderr
+    assert "HASH" in done.stderr and not (tree / ".venv/.complete").exists()
