@@ -19,7 +19,8 @@ from privasr_k2.decoding.kaldi_lattices import (
 )
 from privasr_k2.decoding.lattices import Lattice
 from privasr_k2.errors import DataError
-from privasr_k2.scoring.nbest_formats import Reference
+from privasr_k2.scoring.nbest_formats import Reference, write_ctm
+from privasr_k2.scoring.nbest_lists import read_nbest, write_nbest
 from tests.support.conf import section
 from tests.support.kaldi_lattices import TEXT, as_kaldifst, plain_bytes, write_gz
 from tests.support.word_lattices import paths, random_lattice
@@ -137,3 +138,19 @@ def test_no_path(tmp_path: Path) -> None:
         [lists] = imported_lists(read_all([path], table), table, None, config)
         assert lists.no_path and lists.hyps == ()
     assert np.isfinite(config.beam)
+
+
+def test_lists_have_no_times(tmp_path: Path) -> None:
+    """Words of Kaldi's lattices are not aligned: a CTM of them is refused, with the way out."""
+    path = write_gz(tmp_path / "lat.gz", TEXT.encode())
+    config = settings()
+    table = WordTable.of(PLACE, ("<eps>", "a", "b"), config)
+    write_nbest(
+        tmp_path / "nbest/1.jsonl", imported_lists(read_all([path], table), table, None, config)
+    )
+    lists = read_nbest(tmp_path / "nbest")
+    assert [hyp.times for one in lists.lists for hyp in one.hyps] == [None, None]
+    with pytest.raises(DataError, match="found none for u1") as caught:
+        write_ctm(lists, tmp_path / "a.ctm")
+    assert "lattice-to-ctm-conf" in caught.value.way_out
+    assert not (tmp_path / "a.ctm").exists()
