@@ -16,7 +16,7 @@ set -euo pipefail
 stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2; }
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
-names='scoring features stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp personal_cache first_pass class_graph
+names='scoring features stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp personal_cache first_pass sherpa class_graph
   name_splice am_train teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_scale federated_peers'
 only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini peers=$root/.venv-peers/bin/python limit=''
 while [[ $# -gt 0 ]]; do
@@ -74,6 +74,11 @@ settings_of() {
       sizes='--seconds 10 --beams 12'
       arguments=(--work-dir "$work_dir")
       inputs=("$work_dir/exp/ctc_tdnn_phone/weights.json")
+      maker='./run.sh mini ctc makes it' ;;
+    sherpa)
+      sizes='--utterances 4'
+      arguments=(--work-dir "$work_dir")
+      inputs=("$work_dir/exp/ctc_tdnn_phone/recognizer.yaml")
       maker='./run.sh mini ctc makes it' ;;
     class_graph)
       sizes='--repeats 1'
