@@ -235,3 +235,15 @@ def test_why_the_first_pass_is_behind_is_that_of_the_results() -> None:
     assert f"`intersect_dense_pruned` takes {100 * ours / whole:.0f} % of our search" in page
     assert f"It alone takes {ours / peer:.2f} times kaldi_decoder's whole search" in page
     assert ours / peer > 1.5
+
+
+def test_words_of_sherpa_onnx_are_those_of_the_results() -> None:
+    rows = [line.split(" | ") for line in (FOLDER / "RESULTS.md").read_text().splitlines()]
+    [row] = [row for row in rows if "sherpa.py" in row[-1]]
+    speech, same, count = re.findall(r"\d+", row[0])
+    assert int(same) >= 0.995 * int(count) and int(count) > 500
+    page = " ".join((ROOT / "docs/export.md").read_text().split())
+    assert f"Of all {count} test utterances" in page and f"the same words in {same}." in page
+    ours, theirs = (float(one.split()[0]) for one in row[1:3])
+    wanted = f"ours takes {ours:.0f} s of processor time for {int(speech):,} s of speech"
+    assert f"{wanted}, sherpa-onnx {theirs:.0f} s" in page
