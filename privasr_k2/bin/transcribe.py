@@ -17,8 +17,8 @@ before the first file: it has all their words, and prefers them.
 
     privasr transcribe --in-exp egs/mini/exp/ctc_tdnn_phone --contacts contacts.txt FILE.wav...
 
---contacts puts such a list into the graph as a class of names, in a second or so. The first call
-compiles a graph for all lists and keeps it in the recipe's folder.
+--contacts puts such a list into the graph as a class of names, without compiling it again. The
+first call compiles a graph for all lists and keeps it in the recipe's folder.
 """
 
 from __future__ import annotations

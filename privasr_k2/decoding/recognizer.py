@@ -141,6 +141,7 @@ class Recognizer:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
         self._extractor = extractor
         self._contacts: ContactGraph | None = None
+        self._contact_log_prob = LOG_PROB
 
     @classmethod
     def from_folder(
@@ -159,7 +160,7 @@ class Recognizer:
             hotwords: makes another graph with this list, in place of the folder's own.
             bonus: of its words, natural log; ``None``: as the recipe's settings have it.
             contacts: names in place of hotwords; :meth:`use_contacts` exchanges them.
-            contact_log_prob: of :meth:`use_contacts`.
+            contact_log_prob: ln P(a name of the list | the empty history), of this and later lists.
 
         Raises:
             DataError: no recognizer, or one that takes no audio; hotwords that it cannot use;
@@ -194,14 +195,11 @@ class Recognizer:
         outputs = model.num_tokens, model.tokens, model.ctc_topology
         check_outputs(decoder.graph, *outputs, folder / spec.model)
         recognizer = cls(spec, model, decoder, device, extractor)
-        recognizer._contacts = named
+        recognizer._contacts, recognizer._contact_log_prob = named, contact_log_prob
         return recognizer
 
-    def use_contacts(self, contacts: Hotwords, log_prob: float = LOG_PROB) -> None:
+    def use_contacts(self, contacts: Hotwords) -> None:
         """Exchange the names of a recognizer that was opened with contacts.
-
-        Args:
-            log_prob: ln P(a name of the list | the empty history).
 
         Raises:
             DataError: a recognizer without contacts, or a name that cannot be pronounced.
@@ -209,6 +207,7 @@ class Recognizer:
         if self._contacts is None:
             expected, way_out = "contacts", "open it with contacts"
             raise DataError("the recognizer", expected, "none", way_out)
+        log_prob = self._contact_log_prob
         graph = self._contacts.graph(contacts, log_prob=log_prob, device=self._device)
         self._decoder = Decoder(graph, self.spec.search)
 

@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import soundfile
 
+from privasr_k2.decoding.recognizer import Recognizer
+from privasr_k2.text.hotwords import read_hotwords
 from tests.support.conf import section
 from tests.support.hotwords import write_list
 from tests.support.recipe_tools import EXP, ROOT, assert_up_to_date, recipe, records
@@ -61,6 +64,13 @@ def test_a_name_outside_the_lexicon_is_found_with_the_list_and_not_without(
         flags = ["--contacts", names, audio]
         done = subprocess.run([*command_line, *flags], capture_output=True, text=True, cwd=ROOT)
         assert NAME in done.stdout.split(), done.stderr
+    # A running recognizer exchanges lists.
+    others = write_list(tmp_path / "others.txt", "Silver Garden")
+    recognizer = Recognizer.from_folder(copied / EXP, contacts=read_hotwords(others))
+    samples, rate = soundfile.read(audio, dtype="float32")
+    for listed, is_found in ((names, True), (others, False)):
+        recognizer.use_contacts(read_hotwords(listed))
+        assert (NAME in (recognizer.transcribe(samples, rate) or "").split()) == is_found
 
 
 @pytest.mark.parametrize("backend", ["k2", "kaldi"])
