@@ -1,4 +1,4 @@
-"""Numbers of the setup sections of liu2020 and liu2021, and where a recipe has each."""
+"""Numbers of the setup sections of three papers, and where a recipe has each."""
 
 from __future__ import annotations
 
@@ -94,10 +94,26 @@ LIU2021 = (
     Number("3.4", "delta", (1e-5,), _PRIVATE, "privacy.delta"),
 )
 
+_M1, _M2 = "M1, word n-gram, .*", "M2, class n-gram, .*"
+_M3, _PARTS = "M3, n-grams of M4, .*", "background, adaptation, dev and test text"
+
+TURAN2022 = (
+    Number("3", "adaptation text, % of the background", (12, 15, 20), _PARTS, "sizes"),
+    Number("4.1", "order of M1", (3,), _M1, "order"),
+    Number("4.1", "order of M2", (3,), _M2, "order"),
+    Number("4.1", "order of M3", (3,), _M3, "order"),
+    Number("4.3", "lambda_w, lambda_c and lambda_n", (0.3, 0.4, 0.7), "mixture .*", "preset"),
+)
+
 #: Stated by the setup sections, and no value of a recipe: ``docs/reproduce.md`` has a row of each.
 LIU2020_OTHER = ("14K", "30M", "78", "63", "1,015", "12,643", "74,248", "89,666", "100", "4")
 LIU2021_OTHER = (
     *("14K", "9.7", "12.2", "166K", "63K", "1,738K", "363K", "13K", "123K", "73K", "10K", "10"),
+)
+TURAN2022_OTHER = (
+    *("100", "4,880", "580", "531", "108,221", "13,059", "12,612", "802,604", "94,914", "89,635"),
+    *("11,882", "4,145", "3,913", "2,167", "226", "489", "515", "937", "40", "25", "10", "7.5"),
+    *("0.9", "1.0", "1.1", "0.05"),
 )
 
 
@@ -127,5 +143,6 @@ def _values(declaration: Declaration, number: Number) -> Iterator[Any]:
             assert merged.steps == 0 and merged.interpolation == "log_linear"
             yield 1 / len(values_of(task.argv, "--in-scores"))
         else:
-            value = OmegaConf.select(merged, number.key)
-            yield value if isinstance(value, int) else float(value)
+            selected = OmegaConf.select(merged, number.key)
+            for value in selected if OmegaConf.is_list(selected) else [selected]:
+                yield value if isinstance(value, int) else float(value)

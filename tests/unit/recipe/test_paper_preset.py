@@ -1,4 +1,4 @@
-"""Preset paper: every number of the setup sections of liu2020 and liu2021 is what would run."""
+"""Preset paper: every number of the setup sections of three papers is what would run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.federated.settings import FedLmConfig
+from privasr_k2.lm.class_files import ClassLmConfig
 from privasr_k2.recipe.front import Declaration, declare
 from privasr_k2.recipe.plan import values_of
 from tests.support import paper_numbers
-from tests.support.paper_numbers import LIU2020, LIU2021, Number, found, shown
+from tests.support.paper_numbers import LIU2020, LIU2021, TURAN2022, Number, found, shown
 
 ROOT = Path(__file__).resolve().parents[3]
 #: No corpus's own values are in the way: of those with speech, and of text.
 SPOKEN = {"fmp": ("ami", "mini"), "fedlm": ("ami", "mini", "librispeech")}
+SPOKEN |= {"classlm": ("ami", "mini")}
 TEXT = ("scotus", "sgd", "earnings21")
 #: Of a first pass, or of what it recognizes.
 NEEDS_SPEECH = r"n-gram LM|acoustic model.*|N-best lists.*|text of clients"
@@ -30,7 +32,7 @@ def declared(corpus: str, recipe: str, *words: str) -> Declaration:
 
 
 def cases() -> list[tuple[str, str, Number]]:
-    numbers = {"fmp": LIU2020, "fedlm": LIU2021}
+    numbers = {"fmp": LIU2020, "fedlm": LIU2021, "classlm": TURAN2022}
     return [(c, r, n) for r, corpora in SPOKEN.items() for c in corpora for n in numbers[r]]
 
 
@@ -103,12 +105,22 @@ def test_what_the_papers_say_in_words() -> None:
         assert found(declaration, ngram) == (0,) and found(declaration, chunk) > (0,)
 
 
-def test_classlm_keeps_the_trigrams_of_its_paper() -> None:
-    order = Number("4.1", "order of M1", (3,), "M1, word n-gram.*", "order")
-    assert found(declared("mini", "classlm"), order) == (3,)
+def test_what_turan2022_says_in_words() -> None:
+    """Section 3: a TDNN on MFCC at three speeds; section 2.2: relative frequencies in a class."""
+    declaration = declared("ami", "classlm")
+    stages = {stage.title: stage.tasks[0] for stage in declaration.stages}
+    assert {"kind=mfcc", "speed_perturb=true"} <= set(stages["mfcc features"].argv)
+    assert "encoder.kind=tdnn" in stages["acoustic model, tdnn"].argv
+    mixtures = [task.argv for title, task in stages.items() if title.startswith("mixture ")]
+    assert len(mixtures) == 5 and all("weights=preset" in argv for argv in mixtures)
+    sub_lm = stages["M2, class n-gram, sanitized"].configs
+    settings = config.load(ClassLmConfig, map(Path, sub_lm), [])
+    assert (settings.sub_lm, settings.list_weight) == ("unigram", 0.0)
 
 
-@pytest.mark.parametrize(("paper", "numbers"), [("liu2020", LIU2020), ("liu2021", LIU2021)])
+@pytest.mark.parametrize(
+    ("paper", "numbers"), [("liu2020", LIU2020), ("liu2021", LIU2021), ("turan2022", TURAN2022)]
+)
 def test_the_page_has_a_row_of_each_number(paper: str, numbers: tuple[Number, ...]) -> None:
     text = (ROOT / "docs/reproduce.md").read_text(encoding="utf-8")
     part = text.partition(f"### {paper}\n")[2].partition("\n#")[0]
