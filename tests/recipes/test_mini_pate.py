@@ -290,6 +290,8 @@ def test_upon_a_public_encoder_by_default_and_published(tmp_path: Path) -> None:
         ("mini_pate dpsgd", ["dpsgd", "dpsgd_norms"]),
         ("mini_pate dpsgd --dpsgd-whole true", ["dpsgd"]),
         ("mini_pate dpsgd --init scratch", ["dpsgd"]),
+        ("mini_pate dpsgd --preset paper", ["dpsgd"]),
+        ("mini_pate pate --preset paper --models ctc --dpsgd-epsilons 8", ["dpsgd"]),
         ("mini redteam", ["dpsgd"]),
     ],
 )
