@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import importlib.util
 import runpy
 import sys
 from collections.abc import Sequence
@@ -139,6 +140,24 @@ def run(words: tuple[str, ...]) -> None:
     from privasr_k2.recipe.run import door
 
     raise SystemExit(door(words))
+
+
+@main.command()
+@click.option("--out", default="build/site", show_default=True, type=click.Path(path_type=Path))
+def docs(out: Path) -> None:
+    """Build the documentation of the checkout as a site. Needs: pip install '.[docs]'."""
+    builder = ROOT / "docs/site/build.py"
+    if not builder.is_file():
+        found = f"an installation in {ROOT}"
+        _stop("privasr docs", "a checkout, with docs/", found, "clone the repository")
+    if lacking := [name for name in ("sphinx", "myst_parser", "furo") if not _installed(name)]:
+        way_out = "pip install '.[docs]' in the checkout"
+        _stop("privasr docs", f"the packages {', '.join(lacking)}", "no such packages", way_out)
+    runpy.run_path(str(builder))["main"](out.absolute())
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 _EAGER_FLAG: dict[str, bool] = {"is_flag": True, "is_eager": True, "expose_value": False}

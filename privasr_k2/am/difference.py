@@ -4,10 +4,11 @@ The file has only tensors that differ from the public ones. For a weight W whose
 public W0 has a low rank R, as that of an adapter has [Hu et al. 2021, "LoRA", eq. 3], it has the
 factors of W - W0 = U V. With the same public weights it becomes the model's folder again.
 
-The rank is the number of singular values of W - W0 above (sqrt(M) + sqrt(N)) 2^-24 max |W|, for W
-of shape (M, N). Rounding W to float32 makes noise of at most 2^-24 max |W|. A matrix of noise of
-standard deviation s has singular values up to about s (sqrt(M) + sqrt(N)) [Davidson and Szarek
-2001, "Local operator theory, random matrices and Banach spaces", theorem II.13].
+The rank is the number of singular values of W - W0 above (sqrt(M) + sqrt(N)) 2^-24 m, for W of
+shape (M, N) with the largest magnitude m. Rounding W to float32 makes noise of at most 2^-24 m. A
+matrix of noise of standard deviation s has singular values up to about s (sqrt(M) + sqrt(N))
+[Davidson and Szarek 2001, "Local operator theory, random matrices and Banach spaces", theorem
+II.13].
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ r"""Write the results of a recipe, or one page of several recipes' results.
     privasr verb report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml \
         --out-page exp/report.html
     privasr verb report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
+        --config conf/common.yaml#report --out-figures docs/figures
+    privasr verb report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
         --in-published conf/published.yaml --config conf/common.yaml#report \
         --out-beside docs/results.md
 
@@ -37,11 +39,11 @@ from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path
 from privasr_k2.recipe.systems import read_systems
 from privasr_k2.report.beside import beside_papers, with_block
-from privasr_k2.report.figures import write_figures
+from privasr_k2.report.figures import write_figures, write_plots
 from privasr_k2.report.layout import Layout
 from privasr_k2.report.markdown import report_text
 from privasr_k2.report.measures import Context
-from privasr_k2.report.page import page
+from privasr_k2.report.page import page, page_plots
 from privasr_k2.report.phones import phone_measures
 from privasr_k2.report.projection import projections
 from privasr_k2.report.results import (
@@ -66,7 +68,7 @@ def main() -> None:
         ledger="[FILE] of the private data: what else was spent",
         out_report="[FILE] RESULTS.md",
         out_results="[FILE] results.jsonl",
-        out_figures="[DIR] SVG",
+        out_figures="[DIR] SVG; of a page: error rates against epsilon",
         out_layout="[FILE] the layout, for the page",
         out_owner="[FILE] exact figures of protected people, for their owner alone",
         in_results="[FILE+] results.jsonl of recipes",
@@ -75,8 +77,11 @@ def main() -> None:
         out_page="[FILE] report.html, which needs no other file",
         out_beside="[FILE] a page with the table's markers",
     )
-    if args.out_page is not None:
-        write_text(args.out_page, page(_recipes(args)))
+    if args.in_results and (args.out_page or args.out_figures):
+        if args.out_page is not None:
+            write_text(args.out_page, page(_recipes(args)))
+        if args.out_figures is not None:
+            write_plots(page_plots(_recipes(args)), args.out_figures)
     elif args.out_beside is not None:
         text = args.out_beside.read_text(encoding="utf-8")
         write_text(

@@ -79,6 +79,7 @@ def word_features(
     characters, seconds, pause_before, pause_after (at most 2 s), depth: natural logs.
     frames_per_character: of 10 ms. agreement: see :func:`agreement`.
     lm_NAME, lm_NAME_next: ln P of the word, and of the next one or the sentence end.
+
     Args:
         lm_log_probs: by the LM's name, natural logs of every word and sentence end of all
             hypotheses, as :func:`privasr_k2.decoding.lm_scores.read_lm_scores` gives them.

@@ -9,9 +9,10 @@ uniform number U in [0, 1) decides a query: the first i with U S < c_i wins, c_i
 the weights w_j = exp(-(max u - u_j) / b) up to i, and S that of all. It is a real number of which
 bits are drawn as they are needed:
 
-- With 53 bits U is known but for 2^-53. In float64 |w_j error| <= (9 w_j + 1/2) 2^-53 (division,
-  and numpy's exp right to 4 units in the last place), and sums of C weights add C S 2^-53. So where
-  U S is further than 4 (C + 8) S 2^-53 from every c_i, the real numbers are in the same order.
+- With 53 bits U is known but for 2^-53. In float64 w_j errs by at most (9 w_j + 1/2) 2^-53
+  (division, and numpy's exp right to 4 units in the last place), and sums of C weights add C S
+  2^-53. So where U S is further than 4 (C + 8) S 2^-53 from every c_i, the real numbers are in the
+  same order.
 - Elsewhere, which happens to one draw in 10^9 at 500 classes, 64 more bits are drawn, and all is
   computed again with as many decimals, rounded correctly, until the order is certain.
 

@@ -154,7 +154,11 @@ def _shown(layout: Layout, name: str, value: Fact) -> str:
 
 def write_figures(layout: Layout, rows: Sequence[Row], folder: Path) -> dict[str, str]:
     """Write all plots of a report into a folder; returns title -> file name."""
-    plots = plots_of(layout, rows)
+    return write_plots(plots_of(layout, rows), folder)
+
+
+def write_plots(plots: Sequence[tuple[str, Plot]], folder: Path) -> dict[str, str]:
+    """Write plots under their file names into a folder; returns title -> file name."""
     with atomic_path(folder) as temporary:
         temporary.mkdir()
         for name, plot in plots:

@@ -75,13 +75,22 @@ def page(recipes: Sequence[tuple[Layout, Sequence[Row]]], title: str = "Results"
     )
 
 
+def page_plots(recipes: Sequence[tuple[Layout, Sequence[Row]]]) -> list[tuple[str, Plot]]:
+    """The page's error rates against epsilon: file names, of corpus and part, and plots."""
+    plots = headline_plots([(Index(rows), rows) for _, rows in recipes])
+    return [(f"{_word_of(plot.title)}.svg", plot) for plot in plots]
+
+
+def _word_of(text: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
 def _section(
     number: int, layout: Layout, rows: Sequence[Row], seen: set[tuple[str, ...]]
 ) -> Section:
     first = rows[0]
-    word = re.sub("[^a-z0-9]+", "-", f"{first.recipe} {first.corpus}".lower()).strip("-")
     return Section(
-        anchor=f"{word}-{number}",
+        anchor=f"{_word_of(f'{first.recipe} {first.corpus}')}-{number}",
         title=layout.title,
         recipe=first.recipe,
         corpus=first.corpus,

@@ -17,6 +17,7 @@ from tests.support.shell_files import ROOT
 
 PAGES = [Path(name) for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += sorted(path.relative_to(ROOT) for path in (ROOT / "docs").glob("*.md"))
+RESULTS = sorted(path.relative_to(ROOT) for path in ROOT.glob("egs/*/RESULTS*.md"))
 #: Commands here use the option names of the commit that made their results.
 EARLIER = {Path("docs/results.md"), Path("CHANGELOG.md")}
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
@@ -83,6 +84,14 @@ def test_what_is_wrong_is_found() -> None:
 def test_links_and_lines(page: Path) -> None:
     assert broken_links(page) == []
     assert long_lines(text_of(page)) == []
+
+
+def test_the_site_has_every_page() -> None:
+    """Of ``docs/``, in one place of its contents; and results link to figures that are there."""
+    contents = "\n".join(FENCED.findall(text_of(Path("docs/index.md"))))
+    listed = sorted(re.findall(r"^([a-z_0-9]+)$", contents, re.MULTILINE))
+    assert listed == sorted({path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"})
+    assert {page: links for page in RESULTS if (links := broken_links(page))} == {}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in EARLIER], ids=str)

@@ -24,7 +24,7 @@ def test_a_recipe_is_one_short_file(file: Path) -> None:
 
 def test_no_shell_is_left_but_entries_and_installation() -> None:
     left = {path.name for path in (ROOT / "local").rglob("*.sh")}
-    assert left == {"cmd.sh", "install_env.sh", "lock.sh", "api_reference.sh"}
+    assert left == {"cmd.sh", "install_env.sh", "lock.sh"}
 
 
 def test_reports_read_declarations_and_no_names() -> None:
