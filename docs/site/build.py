@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What pages link to.
-_COPIED = ("conf", "docs", "egs", "local", "benchmarks", "tests")
+_COPIED = ("conf", "docs", "egs", "local", "benchmarks", "tests", "privasr_k2")
 #: Of runs, below ``egs/``.
 _MADE = shutil.ignore_patterns("exp", "data", "corpus", "privacy", "*.ledger", "__pycache__")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
+from importlib.util import find_spec
 from typing import Any
 
 import privasr_k2
@@ -22,11 +22,9 @@ include_patterns = [
 exclude_patterns = ["egs/*/exp", "egs/*/data", "egs/*/corpus"]
 myst_heading_anchors = 4
 
-# The reference is built without the packages of recognizers, too.
-_HEAVY = "torch lhotse k2 kaldifst opacus sentencepiece spacy ctranslate2 tokenizers kaldi_decoder"
-_HEAVY += " kaldi_native_fbank kaldi_native_io kenlm rapidfuzz soundfile onnx onnxruntime sklearn"
-_HEAVY += " torchaudio pocketsphinx tqdm matplotlib jinja2 jiwer sherpa_onnx espeakng_loader lilcom"
-autodoc_mock_imports = [name for name in _HEAVY.split() if importlib.util.find_spec(name) is None]
+# Packages that an environment may lack.
+_OPTIONAL = "k2 spacy ctranslate2 tokenizers onnx onnxruntime sherpa_onnx presidio_analyzer"
+autodoc_mock_imports = [name for name in _OPTIONAL.split() if find_spec(name) is None]
 autodoc_member_order = "bysource"
 napoleon_use_ivar = True
 suppress_warnings = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import subprocess
 import sys
@@ -23,8 +24,11 @@ def all_pages(root: Path) -> dict[str, str]:
     packages = sorted(
         path.parent for path in (root / "privasr_k2").rglob("__init__.py") if path.parent != root
     )
+    if importlib.util.find_spec("torch") is None:
+        packages = []
     pages = {f"api_{_dotted(root, folder)}.md": _package(root, folder) for folder in packages}
-    pages["api.md"] = _contents("The library", "Modules, by package.", sorted(pages))
+    intro = "Modules, by package." if packages else "Left out: this site was built without torch."
+    pages["api.md"] = _contents("The library", intro, sorted(pages))
     pages["recipes.md"] = _commands("Options of recipes", _RECIPES_INTRO, _recipe_helps(root))
     pages["verbs.md"] = _commands("Verbs", _VERBS_INTRO, _verb_helps(root))
     pages["settings.md"] = _settings(root)
@@ -75,7 +79,11 @@ def _verb_helps(root: Path) -> dict[str, str]:
     from privasr_k2.__main__ import verb_names
 
     def helped(verb: str) -> str:
-        return _run([sys.executable, "-m", "privasr_k2", "verb", verb, "--help"], root)
+        try:
+            return _run([sys.executable, "-m", "privasr_k2", "verb", verb, "--help"], root)
+        except subprocess.CalledProcessError:  # its packages are not installed
+            text = (root / f"privasr_k2/bin/{verb}.py").read_text(encoding="utf-8")
+            return ast.get_docstring(ast.parse(text)) or ""
 
     with ThreadPoolExecutor(2) as pool:
         return dict(zip(verb_names(), pool.map(helped, verb_names())))
