@@ -42,9 +42,10 @@ from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.decoding.first_pass import Decoder
 from privasr_k2.decoding.jobs import DecodeConfig
-from privasr_k2.graph.contacts import LOG_PROB, ContactGraph
+from privasr_k2.decoding.recognizer import GraphSettings
+from privasr_k2.graph.contacts import ContactGraph
 from privasr_k2.graph.hlg import Graph
-from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
+from privasr_k2.graph.hotwords import compile_hotword_graph
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spellings
 from privasr_k2.lm.ngram import count_ngrams, estimate
@@ -213,8 +214,9 @@ class Run:
         self.outputs = [
             list(simulated(self.lang, part, **outputs)) for part in (self.dev, self.test)
         ]
-        layers = [COMMON.with_name(f"common.yaml#{name}") for name in ("graph", "hotwords")]
-        self.settings = config.load(HotwordGraphConfig, layers)
+        names = ("graph", "hotwords", "contacts")
+        layers = [COMMON.with_name(f"common.yaml#{name}") for name in names]
+        self.settings = config.load(GraphSettings, layers)
         self.place = {"model_path": Path("the model")}
         self.contacts, *self.compiled = timed(self.compile, 1)
 
@@ -231,10 +233,11 @@ class Run:
         names = listed(self.names)
         words = {word for name in self.names for word in name}
         _, *pronounced = timed(lambda: self.contacts.pronounce(words), 1)
-        graph, *spliced = timed(lambda: self.contacts.graph(names), self.args.repeats)
+        log_prob = self.settings.contact_log_prob
+        graph, *spliced = timed(self._spliced(names, log_prob), self.args.repeats)
         even = {entry.words: 1.0 for entry in names.entries}
         again, *compiled = timed(
-            lambda: recompiled(self.lang, self.model, names, self.settings, LOG_PROB, even), 1
+            lambda: recompiled(self.lang, self.model, names, self.settings, log_prob, even), 1
         )
         other, outputs = graph_of(self.lang, *again, True), self.outputs[1]
         ours, theirs = search(graph, outputs)[0], search(other, outputs)[0]

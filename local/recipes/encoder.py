@@ -14,7 +14,7 @@ from local.stages.first_pass import (
     score,
     train_head,
     train_upper,
-    use_hotwords,
+    use_list,
     write_recognizer,
 )
 from local.stages.second_pass import whisper_lists
@@ -45,7 +45,7 @@ def stages(r: Recipe, o: Options) -> None:
     firsts = {part: first_pass(of, o) for part, of in of_part.items()}
     r.sort_stages()
     first = firsts[o.parts[0]]
-    r.exp = f"exp/encoder_{choose_am(r, o).head}{use_hotwords(r, o)}"
+    r.exp = f"exp/encoder_{choose_am(r, o).head}{use_list(r, o)}"
     whisper = None
     if o.whisper is not None:
         whisper = r.system("whisper", label="Whisper's own decoder", method="public")

@@ -17,7 +17,7 @@ from local.stages.data import (
 )
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Choices, Count, Positive, from_conf, option, path_option
-from privasr_k2.text.hotwords import Bonus, read_hotwords
+from privasr_k2.text.hotwords import Bonus, LogProb, read_hotwords
 
 
 def encoder_names() -> tuple[str, ...]:
@@ -25,6 +25,10 @@ def encoder_names() -> tuple[str, ...]:
     from privasr_k2.am.encoders import EncoderConfig
 
     return tuple(EncoderConfig.choices())
+
+
+#: The option of a list, with that of its setting.
+LISTS = {"hotwords": "hotword_bonus", "contacts": "contact_log_prob"}
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,10 @@ class GraphOptions(AmOptions):
     hotwords: Path | None = path_option(
         "names and phrases of a user, one a line, maybe a tab and a bonus: found more often")
     hotword_bonus: Bonus | None = from_conf("hotwords.hotword_bonus", "of each of their words, ln")
+    contacts: Path | None = path_option(
+        "names of a user in the same format, as a class of the n-gram LM; in place of --hotwords")
+    contact_log_prob: LogProb | None = from_conf(
+        "contacts.contact_log_prob", "ln P of any of these names after the empty history")
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class FirstPass:
         exp: its folder, with weights, decode_dev and decode_test.
         name: tells it from first passes with other options, in names of folders.
         whisper: the folder of a Whisper model, whose search has no weights to choose.
-        has_hotwords: whether the graph has words of its own.
+        has_list: whether the graph has words of its own.
     """
 
     data: Data
@@ -82,12 +90,12 @@ class FirstPass:
     exp: str
     name: str = ""
     whisper: Path | None = None
-    has_hotwords: bool = False
+    has_list: bool = False
 
     @property
     def lang(self) -> str:
         """The folder with the words that it can find, and their pronunciations."""
-        return self.graph if self.has_hotwords else self.data.lang
+        return self.graph if self.has_list else self.data.lang
 
     @property
     def weights(self) -> str | None:
@@ -220,40 +228,52 @@ def train_ngram(r: Recipe, data: Data) -> str:
                    out_lm=f"data/lm/{data.lang_name}.arpa.gz")
 
 
-def use_hotwords(r: Recipe, o: GraphOptions) -> str:
+def use_list(r: Recipe, o: GraphOptions) -> str:
     """What folders of a run with a list are called after; its systems are named after it, too."""
-    if o.hotwords is None:
+    kind = kind_of_list(r, o)
+    if not kind:
         return ""
-    needs_lower_case(r, "hotwords")
-    listed = read_hotwords(o.hotwords)
-    r.note = f", {len(listed.entries)} hotwords of {listed.name}"
-    r.facts |= {"hotwords": listed.name, "hotword_entries": len(listed.entries),
-                "hotword_bonus": o.hotword_bonus}
-    bonus = "" if o.hotword_bonus is None else f"_{o.hotword_bonus:g}"
-    return f"_hotwords_{listed.name}{bonus}"
+    needs_lower_case(r, kind)
+    if kind == "contacts" and r.data.backend == "kaldi":
+        r.refuse("--backend", "k2, which alone decodes with contacts", "kaldi",
+                 "remove it, or give the list as --hotwords")
+    listed, value = read_hotwords(getattr(o, kind)), getattr(o, LISTS[kind])
+    r.note = f", {len(listed.entries)} {kind} of {listed.name}"
+    r.facts |= {kind: listed.name, f"{kind[:-1]}_entries": len(listed.entries), LISTS[kind]: value}
+    return f"_{kind}_{listed.name}{'' if value is None else f'_{value:g}'}"
+
+
+def kind_of_list(r: Recipe, o: GraphOptions) -> str:
+    """The option with which a list is given, empty for none."""
+    given = [kind for kind in LISTS if getattr(o, kind) is not None]
+    if len(given) > 1:
+        r.refuse("--contacts", "one list", "--hotwords, too",
+                 "give one of them; runs with either stand beside each other")
+    return "".join(given)
 
 
 def compile_graph(r: Recipe, o: GraphOptions, data: Data, lm: str, name: str) -> str:
     """Stage 4."""
     flags = {"in_lang": data.lang, "in_lm": lm, "out_dir": f"data/graph_{data.lang_name}{name}"}
-    if o.hotwords is None:
+    kind = kind_of_list(r, o)
+    if not kind:
         return r.stage(4, "decoding graph", "compile_graph", config="graph", **flags)
-    return r.stage(4, "decoding graph with hotwords", "compile_graph",
-                   config=("graph", "hotwords"), in_hotwords=o.hotwords, **flags,
-                   set={"hotword_bonus": o.hotword_bonus})
+    return r.stage(4, f"decoding graph with {kind}", "compile_graph", config=("graph", kind),
+                   **{f"in_{kind}": getattr(o, kind)}, **flags,
+                   set={LISTS[kind]: getattr(o, LISTS[kind])})
 
 
 def first_pass(r: Recipe, o: GraphOptions) -> FirstPass:
     """Stages 0 to 8, the same for all recipes and written once."""
     am = choose_am(r, o)
     data = prepare_data(r, lang_name=am.lang_name, lang_flags=am.lang_flags)
-    listed = use_hotwords(r, o)
+    listed = use_list(r, o)
     suffix = f"{listed}{'_kaldi' if r.data.backend == 'kaldi' else ''}"
     lm = train_ngram(r, data)
     graph = compile_graph(r, o, data, lm, listed)
     model = train_acoustic_model(r, o, am, data)
     first = FirstPass(data, model, lm, graph, f"{am.exp}{suffix}", f"{am.name}{suffix}",
-                      has_hotwords=bool(listed))
+                      has_list=bool(listed))
     decode(r, 6, "decode dev over a grid of weights", first, "dev", f"{first.exp}/decode_dev",
            tuned=False)
     tune_weights(r, 7, "LM weight and insertion penalty, chosen on dev", first)
@@ -274,7 +294,7 @@ def score(
 
 def write_recognizer(r: Recipe, number: int, title: str, first: FirstPass) -> str:
     """What ``privasr transcribe --in-exp`` reads, in the folder of the first pass."""
-    return r.stage(number, title, "export", config=("decode", "graph", "hotwords"),
+    return r.stage(number, title, "export", config=("decode", "graph", *LISTS),
                    in_model=first.am, in_graph=first.graph, in_feats=first.data.feats,
                    in_weights=first.weights, in_lang=first.data.lang, in_lm=first.lm,
                    out_recognizer=f"{first.exp}/recognizer.yaml", set={"backend": backend(r)})

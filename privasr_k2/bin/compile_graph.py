@@ -13,6 +13,10 @@ model has all words of the list and prefers them. Section hotwords has the bonus
         --in-hotwords contacts.txt --out-dir data/graph_phone_contacts \
         --config conf/common.yaml#graph conf/common.yaml#hotwords
 
+With --in-contacts such a list is a class of the model, called where the history is empty, and a
+number behind a tab makes a name so much likelier. Names are not marked in what is recognized.
+Section contacts has their probability. There is no graph for Kaldi's decoders.
+
 With --raw-kaldi-lang, a language folder of Kaldi, the graph is L_disambig.fst o G.fst of it, or
 with --in-lm of that ARPA model. It is for a CTC model of the folder's phones: tokens.txt has the
 blank and then the phones without disambiguation symbols.
@@ -29,6 +33,7 @@ from typing import Any
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 from privasr_k2.graph.class_pieces import compile_class_graph
+from privasr_k2.graph.contacts import ContactGraphConfig, compile_contact_graph
 from privasr_k2.graph.grammar_file import SUFFIX, read_grammar
 from privasr_k2.graph.hlg import Compiled, Laps, compile_grammar, compile_graph, save_graph
 from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
@@ -49,6 +54,7 @@ def main() -> None:
         raw_kaldi_lang="[DIR] a language folder of Kaldi in its place",
         in_lm="[PATH] the n-gram model, ARPA or *.fst.txt, or a class LM",
         in_hotwords="[FILE] words and phrases that are likely to be said",
+        in_contacts="[FILE] names that a user may say, as a class of an ARPA model",
         out_dir="PATH the graph folder",
     )
     if args.raw_kaldi_lang is None and not (args.in_lang and args.in_lm):
@@ -63,7 +69,7 @@ def main() -> None:
 def _of_kaldi(args: argparse.Namespace) -> None:
     from privasr_k2.graph.kaldi_lang import compile_kaldi_graph, read_kaldi_lang
 
-    if args.in_lang or args.in_hotwords or (args.in_lm and args.in_lm.is_dir()):
+    if args.in_lang or args.in_hotwords or args.in_contacts or (args.in_lm and args.in_lm.is_dir()):
         expected = "an ARPA model beside it, or nothing"
         way_out = "a class LM: export --out-kaldi-g writes its G.fst"
         raise ConfigError("--raw-kaldi-lang", expected, "something else", way_out)
@@ -77,29 +83,44 @@ def _of_kaldi(args: argparse.Namespace) -> None:
 
 
 def _of_lang(args: argparse.Namespace) -> None:
-    hotwords = None if args.in_hotwords is None else read_hotwords(args.in_hotwords)
-    if hotwords is not None and args.in_lm.is_dir():
-        expected, way_out = "an ARPA model", "put the names into its classes: replace_names"
-        raise ConfigError("--in-hotwords", expected, f"the class LM {args.in_lm}", way_out)
-    config = cli.load(ClassGraphConfig if hotwords is None else HotwordGraphConfig, args)
-    lang = load_lang(args.in_lang)
+    if args.in_hotwords or args.in_contacts:
+        _of_list(args)
+        return
+    config, lang = cli.load(ClassGraphConfig, args), load_lang(args.in_lang)
     parts = sorted(path for path in args.in_lm.rglob("*") if path.is_file()) or [args.in_lm]
     if args.in_lm.is_dir():
         class_lm = load_class_lm(args.in_lm)
         graphs, info = compile_class_graph(lang, class_lm, config, place=args.in_lm)
     elif args.in_lm.name.endswith(SUFFIX):
-        if hotwords is not None:
-            expected, found = "an ARPA model for --in-hotwords", args.in_lm.name
-            raise ConfigError("--in-lm", expected, found, "give the ARPA file that G was made of")
         G = read_grammar(args.in_lm, len(lang.words))
         graphs, info = compile_grammar(lang, G, None, config, Laps(), place=args.in_lm)
-    elif hotwords is None:
-        graphs, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
     else:
-        model, place = read_arpa(args.in_lm), {"model_path": args.in_lm}
-        lang, graphs, info = compile_hotword_graph(lang, model, config, hotwords, **place)
+        graphs, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
     sources = (lang.folder / "lexicon.txt", lang.folder / "tokens.txt", *parts)
     _save(graphs, lang, info, sources, args.out_dir)
+
+
+def _of_list(args: argparse.Namespace) -> None:
+    if args.in_hotwords and args.in_contacts:
+        raise ConfigError("--in-contacts", "one list", "--in-hotwords, too", "give one of them")
+    flag = "--in-hotwords" if args.in_hotwords else "--in-contacts"
+    listed = read_hotwords(args.in_hotwords or args.in_contacts)
+    if args.in_lm.is_dir():
+        expected, way_out = "an ARPA model", "put the names into its classes: replace_names"
+        raise ConfigError(flag, expected, f"the class LM {args.in_lm}", way_out)
+    if args.in_lm.name.endswith(SUFFIX):
+        expected, found = f"an ARPA model for {flag}", args.in_lm.name
+        raise ConfigError("--in-lm", expected, found, "give the ARPA file that G was made of")
+    place = {"model_path": args.in_lm}
+    if args.in_hotwords:
+        config, lang = cli.load(HotwordGraphConfig, args), load_lang(args.in_lang)
+        made = compile_hotword_graph(lang, read_arpa(args.in_lm), config, listed, **place)
+    else:
+        settings, lang = cli.load(ContactGraphConfig, args), load_lang(args.in_lang)
+        made = compile_contact_graph(lang, read_arpa(args.in_lm), settings, listed, **place)
+    whole, graphs, info = made
+    sources = (lang.folder / "lexicon.txt", lang.folder / "tokens.txt", args.in_lm)
+    _save(graphs, whole, info, sources, args.out_dir)
 
 
 def _save(
@@ -107,7 +128,7 @@ def _save(
 ) -> None:
     hashes = {path.name: file_hash(path) for path in sources}
     save_graph(graphs, lang, {**info, "sha256": hashes}, folder)
-    for name in ("HLG", "TLG"):
+    for name in ("HLG", "TLG")[: 1 if graphs.TLG is None else 2]:
         log.info("%s: %d states, %d arcs", name, info["num_states"][name], info["num_arcs"][name])
 
 

@@ -26,9 +26,10 @@ decode.py opens, for its decoding and rescoring;
 --out-k2 one of lattices.pt, a vector of word lattices for k2.Fsa.from_dict.
 
 recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can be
-moved. With --in-lang, --in-lm and the layers of graph and hotwords, too, it says how privasr
-transcribe --hotwords makes another graph. CTM needs lists with word times. With --in-scores, the
-output of lm_scores, Kaldi's archives also have the costs of these LMs: lm_cost.NAME.
+moved. With --in-lang, --in-lm and the layers of graph, hotwords and contacts, too, it says how
+privasr transcribe makes another graph with a list. CTM needs lists with word times. With
+--in-scores, the output of lm_scores, Kaldi's archives also have the costs of these LMs:
+lm_cost.NAME.
 
 A class LM becomes G.fst with its names in it, for mkgraph.sh, or a folder for make-grammar-fst:
 G.fst with #nonterm:CLASS, and CLASS/G.fst with the names of each class. An n-gram model (--in-arpa)
@@ -70,7 +71,7 @@ _NEEDS = {
     "out_kaldi_grammar": ("in_class_lm", "raw_words"),
 }
 #: What may be given for a recognizer besides, both or none.
-_FOR_HOTWORDS = ("in_lang", "in_lm")
+_FOR_LISTS = ("in_lang", "in_lm")
 
 
 def main() -> None:
@@ -98,7 +99,7 @@ def main() -> None:
         in_graph="[DIR] the graph folder",
         in_feats="[DIR] the feature folder",
         in_weights="[FILE] weights.json, chosen on dev",
-        in_lang="[DIR] the language folder of the graph, for --hotwords of transcribe",
+        in_lang="[DIR] the language folder of the graph, for lists of names of transcribe",
         in_lm="[FILE] its n-gram model",
         out_recognizer="[FILE] recognizer.yaml",
     )
@@ -142,11 +143,11 @@ def main() -> None:
     needs = _NEEDS if args.in_recognizer else {**_NEEDS, "out_sherpa": ("in_model",)}
     needed = {name for out in written for name in needs[out]}
     inputs = {name for names in _NEEDS.values() for name in names}
-    given = {name for name in (*inputs, "in_arpa", *_FOR_HOTWORDS) if getattr(args, name)}
+    given = {name for name in (*inputs, "in_arpa", *_FOR_LISTS) if getattr(args, name)}
     if args.in_arpa and written == ["out_kaldi_g"]:
         needed = {"in_arpa", "raw_words"}
-    if args.out_recognizer and given.issuperset(_FOR_HOTWORDS):
-        needed.update(_FOR_HOTWORDS)
+    if args.out_recognizer and given.issuperset(_FOR_LISTS):
+        needed.update(_FOR_LISTS)
     if args.out_hlg and args.in_lang:
         needed.add("in_lang")
     if args.out_sherpa and args.in_model and args.in_feats:

@@ -41,7 +41,7 @@ def main() -> None:
         in_hotwords="[FILE]|--hotwords names and phrases that are likely to be said",
         hotword_bonus="[X] of each of their words, natural log (default: the recipe's)",
         in_contacts="[FILE]|--contacts names that a user may say, put into the graph at once",
-        contact_log_prob="[X] ln P of any of them where the history is empty",
+        contact_log_prob="[X] ln P of any of them where the history is empty (the recipe's)",
         out_jsonl="[FILE] path, seconds and words of each file, JSON Lines",
         out_text="[FILE] the lines that are printed",
     )
@@ -62,7 +62,6 @@ def main() -> None:
         raise ConfigError("--contacts", "one list", "--hotwords, too", "give one of them")
     hotwords = None if args.in_hotwords is None else read_hotwords(args.in_hotwords)
     contacts = None if args.in_contacts is None else read_hotwords(args.in_contacts)
-    given = {} if args.contact_log_prob is None else {"contact_log_prob": args.contact_log_prob}
     files = find_audio(args.files)
     recognizer = Recognizer.from_folder(
         args.in_exp,
@@ -70,7 +69,7 @@ def main() -> None:
         hotwords=hotwords,
         bonus=args.hotword_bonus,
         contacts=contacts,
-        **given,
+        contact_log_prob=args.contact_log_prob,
     )
     transcripts, lines = [], []
     for result in transcribe_files(recognizer, files):

@@ -8,7 +8,7 @@ import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.tune import read_weights
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_yaml
-from privasr_k2.graph.contacts import LOG_PROB, ContactGraph, hash_of
+from privasr_k2.graph.contacts import ContactConfig, ContactGraph, ContactGraphConfig, hash_of
 from privasr_k2.graph.folder import check_outputs
 from privasr_k2.graph.hlg import save_graph
 from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from privasr_k2.am.exported import ExportedModel
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T", HotwordGraphConfig, ContactGraphConfig)
 
 FILE = "recognizer.yaml"
 #: The graph that contacts are put into, beside the recognizer.
@@ -59,8 +61,8 @@ class RecognizerSpec(Checked):
         search: pruning, and as its grid the point that was chosen on dev.
         public_encoder, public_encoder_sha256, outputs: its folder, its hash at the training (not
             compared if empty), and which of its outputs are the features; empty without one.
-        lang, lm, graph_settings: what another graph is made of, with a user's hotwords: the
-            language folder, the n-gram model, and how; empty where it is not known.
+        lang, lm, graph_settings: what another graph is made of, with a user's list: the language
+            folder, the n-gram model, and how; empty where it is not known.
     """
 
     model: str
@@ -77,8 +79,13 @@ class RecognizerSpec(Checked):
 
 
 @dataclass(frozen=True)
-class RecognizerConfig(DecodeConfig, HotwordGraphConfig):
-    """Settings of sections ``decode``, ``graph`` and ``hotwords``."""
+class GraphSettings(HotwordGraphConfig, ContactConfig):
+    """Settings of other graphs: sections ``graph``, ``hotwords`` and ``contacts``."""
+
+
+@dataclass(frozen=True)
+class RecognizerConfig(DecodeConfig, GraphSettings):
+    """Settings of section ``decode`` and of other graphs."""
 
 
 def describe(
@@ -89,7 +96,7 @@ def describe(
     weights: Path,
     search: SearchConfig,
     beside: Path,
-    sources: tuple[Path, Path, HotwordGraphConfig] | None = None,
+    sources: tuple[Path, Path, GraphSettings] | None = None,
 ) -> RecognizerSpec:
     """The specification of a recognizer whose file will stand in the folder ``beside``.
 
@@ -104,7 +111,7 @@ def describe(
     chosen, more = read_weights(weights), {}
     if sources is not None:
         lang, lm, config = sources
-        names = [one.name for one in dataclasses.fields(HotwordGraphConfig)]
+        names = [one.name for one in dataclasses.fields(GraphSettings)]
         more = {
             "lang": os.path.relpath(lang, beside),
             "lm": os.path.relpath(lm, beside),
@@ -140,8 +147,7 @@ class Recognizer:
     ) -> None:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
         self._extractor = extractor
-        self._contacts: ContactGraph | None = None
-        self._contact_log_prob = LOG_PROB
+        self._contacts: tuple[ContactGraph, float] | None = None
 
     @classmethod
     def from_folder(
@@ -152,7 +158,7 @@ class Recognizer:
         hotwords: Hotwords | None = None,
         bonus: float | None = None,
         contacts: Hotwords | None = None,
-        contact_log_prob: float = LOG_PROB,
+        contact_log_prob: float | None = None,
     ) -> Recognizer:
         """The recognizer of a recipe's ``exp`` folder, which holds ``recognizer.yaml``.
 
@@ -160,7 +166,8 @@ class Recognizer:
             hotwords: makes another graph with this list, in place of the folder's own.
             bonus: of its words, natural log; ``None``: as the recipe's settings have it.
             contacts: names in place of hotwords; :meth:`use_contacts` exchanges them.
-            contact_log_prob: ln P(a name of the list | the empty history), of this and later lists.
+            contact_log_prob: ln P(a name of the list | the empty history), of this and later lists;
+                ``None``: as the recipe's settings have it.
 
         Raises:
             DataError: no recognizer, or one that takes no audio; hotwords that it cannot use;
@@ -182,8 +189,8 @@ class Recognizer:
         model = load_model(folder / spec.model, device)
         named = None
         if contacts is not None:
-            named = contact_graph(folder, spec)
-            graph = named.graph(contacts, log_prob=contact_log_prob, device=device)
+            named = contact_graph(folder, spec, log_prob=contact_log_prob)
+            graph = named[0].graph(contacts, log_prob=named[1], device=device)
             decoder: FirstPass[Any] = Decoder(graph, spec.search)
         elif hotwords is None:
             decoder = open_decoder(folder / spec.graph, spec.search, device=device)
@@ -195,7 +202,7 @@ class Recognizer:
         outputs = model.num_tokens, model.tokens, model.ctc_topology
         check_outputs(decoder.graph, *outputs, folder / spec.model)
         recognizer = cls(spec, model, decoder, device, extractor)
-        recognizer._contacts, recognizer._contact_log_prob = named, contact_log_prob
+        recognizer._contacts = named
         return recognizer
 
     def use_contacts(self, contacts: Hotwords) -> None:
@@ -207,8 +214,8 @@ class Recognizer:
         if self._contacts is None:
             expected, way_out = "contacts", "open it with contacts"
             raise DataError("the recognizer", expected, "none", way_out)
-        log_prob = self._contact_log_prob
-        graph = self._contacts.graph(contacts, log_prob=log_prob, device=self._device)
+        opened, log_prob = self._contacts
+        graph = opened.graph(contacts, log_prob=log_prob, device=self._device)
         self._decoder = Decoder(graph, self.spec.search)
 
     def transcribe(self, samples: np.ndarray, sampling_rate: int) -> str | None:
@@ -254,14 +261,23 @@ def _extractor(spec: RecognizerSpec, file: Path) -> Extractor:
     return encoder
 
 
-def contact_graph(folder: Path, spec: RecognizerSpec) -> ContactGraph:
-    """A recognizer's graph for contacts; it is compiled once and kept in :data:`CONTACTS`.
+def contact_graph(
+    folder: Path, spec: RecognizerSpec, *, log_prob: float | None
+) -> tuple[ContactGraph, float]:
+    """A recognizer's graph for contacts, and ln P(any name | the empty history).
+
+    The graph is compiled once and kept in :data:`CONTACTS`.
+
+    Args:
+        folder: of ``recognizer.yaml``.
+        log_prob: in place of that of the settings.
 
     Raises:
         DataError: the recognizer does not say what its graph was made of.
         ConfigError: a back end other than k2.
     """
-    config, (lang, lm) = _sources(folder, spec, {})
+    values = {} if log_prob is None else {"contact_log_prob": log_prob}
+    config, (lang, lm) = _sources(folder, spec, ContactGraphConfig, values)
     if spec.search.backend != "k2":
         expected, found = "backend=k2 for contacts", f"backend={spec.search.backend}"
         raise ConfigError(folder / FILE, expected, found, "export the recognizer with backend=k2")
@@ -275,18 +291,19 @@ def contact_graph(folder: Path, spec: RecognizerSpec) -> ContactGraph:
             kept.save(path, made_of)
         except OSError as error:  # whoever may only read the folder compiles it each time
             log.warning("%s: not kept: %s", path, error.strerror)
-    return kept
+    return kept, config.contact_log_prob
 
 
 def _sources(
-    folder: Path, spec: RecognizerSpec, values: dict[str, Any]
-) -> tuple[HotwordGraphConfig, tuple[Lang, Path]]:
+    folder: Path, spec: RecognizerSpec, cls: type[T], values: dict[str, Any]
+) -> tuple[T, tuple[Lang, Path]]:
     """The settings of a recognizer's graph with other values, its language and n-gram model."""
     if not spec.lang:
         expected, way_out = "lang, lm and graph_settings", "run the recipe's export stage again"
         raise DataError(folder / FILE, expected, "none of them", way_out)
-    settings = spec.graph_settings | values
-    config = configuration.from_values(HotwordGraphConfig, settings, folder / FILE)
+    names = {one.name for one in dataclasses.fields(cls)}
+    settings = {name: x for name, x in (spec.graph_settings | values).items() if name in names}
+    config = configuration.from_values(cls, settings, folder / FILE)
     return config, (load_lang(folder / spec.lang), folder / spec.lm)
 
 
@@ -305,7 +322,7 @@ def make_graph(
             without pronunciation.
     """
     values = {} if bonus is None else {"hotword_bonus": bonus}
-    config, (lang, lm) = _sources(folder, spec, values)
+    config, (lang, lm) = _sources(folder, spec, HotwordGraphConfig, values)
     whole, graphs, info = compile_hotword_graph(
         lang, read_arpa(lm), config, hotwords, model_path=lm
     )

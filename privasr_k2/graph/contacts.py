@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from privasr_k2.constraints import Checked
 from privasr_k2.errors import DataError, GraphError
 from privasr_k2.fileio import atomic_path, disk_errors
 from privasr_k2.graph.class_delimiters import ClassDelimiters
@@ -25,28 +27,44 @@ from privasr_k2.graph.epsilons import WordArcs
 from privasr_k2.graph.folder import GraphFolder
 from privasr_k2.graph.grammar import Grammar, empty_history, grammar
 from privasr_k2.graph.hlg import (
+    Compiled,
     Graph,
     GraphConfig,
+    Laps,
     as_graph,
     compose_lexicon_and_grammar,
     lexicon_openfst,
 )
 from privasr_k2.graph.hotwords import in_case
-from privasr_k2.graph.lang import Lang, file_hash
+from privasr_k2.graph.lang import BACKOFF, Lang, file_hash
 from privasr_k2.graph.name_trees import name_arcs, spoken_words
-from privasr_k2.graph.nonterminals import with_calls
+from privasr_k2.graph.nonterminals import ClassGraphConfig, with_calls
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.graph.spelled import pronunciations
 from privasr_k2.graph.splice import OpenGraph, open_graph, splice_names
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.sub_lm import SubLm, make_sub_lm
-from privasr_k2.text.hotwords import Hotwords
+from privasr_k2.text.hotwords import Hotwords, LogProb
 
 #: The class of a user's names, in what is recognized.
 CLASS = "NAME"
-#: ln P of any name after the empty history, where none is given.
-LOG_PROB = -4.0
 _ARCS = ("sources", "targets", "labels", "scores", "words", "splits")
+
+
+@dataclass(frozen=True)
+class ContactConfig(Checked):
+    """Settings of contacts; the default is in ``conf/common.yaml#contacts``.
+
+    Args:
+        contact_log_prob: ln P(any name of a list | the empty history).
+    """
+
+    contact_log_prob: LogProb
+
+
+@dataclass(frozen=True)
+class ContactGraphConfig(ClassGraphConfig, ContactConfig):
+    """Settings of a graph with contacts: sections ``graph`` and ``contacts``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +153,16 @@ class ContactGraph:
         for word, said in pronunciations(self.lang, lacking).items():
             self._spoken[word] = [tuple(numbers[token] for token in tokens) for tokens in said]
 
+    def spellings(self, words: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The entries of a lexicon for words that were pronounced."""
+        for word in words:
+            for said in self._spoken[word]:
+                yield word, tuple(self.lang.tokens[token] for token in said)
+
     def with_names(
-        self, contacts: Hotwords, *, log_prob: float = LOG_PROB
+        self, contacts: Hotwords, *, log_prob: float
     ) -> tuple[WordArcs, tuple[str, ...]]:
-        """HLG with a list of names, and its words by their numbers.
+        """HLG with a list of names, and its words by their numbers, the delimiters last.
 
         A name is as likely as each other one. One with the bonus b is exp(b) times as likely.
 
@@ -160,11 +184,11 @@ class ContactGraph:
         sub = make_sub_lm(weights, "tree", place=contacts.name)
         known = self.lang.word_ids
         new = tuple(word for word in sub.words if word not in known)
-        first = len(self.lang.words)
-        numbers = known | {word: first + n for n, word in enumerate(new)}
-        delimiters = ClassDelimiters(first + len(new), (CLASS,))
+        old = self.lang.words[:-1]
+        numbers = known | {word: len(old) + n for n, word in enumerate(new)}
+        words = (*old, *new, BACKOFF)
         HLG = self._spliced(sub, numbers, len(new), log_prob)
-        return HLG, (*self.lang.words, *new, *delimiters.symbols)
+        return HLG, (*words, *ClassDelimiters(len(words), (CLASS,)).symbols)
 
     def _spliced(
         self, sub: SubLm, numbers: dict[str, int], num_new: int, log_prob: float
@@ -182,9 +206,7 @@ class ContactGraph:
         opened = dataclasses.replace(self.opened, marks=marks)
         return splice_names(opened, {0: names}, max_states=names.num_states)
 
-    def graph(
-        self, contacts: Hotwords, *, log_prob: float = LOG_PROB, device: str = "cpu"
-    ) -> Graph:
+    def graph(self, contacts: Hotwords, *, log_prob: float, device: str = "cpu") -> Graph:
         """:meth:`with_names` for k2."""
         HLG, words = self.with_names(contacts, log_prob=log_prob)
         info = {
@@ -194,6 +216,46 @@ class ContactGraph:
             "contacts": {"list": contacts.name, "entries": len(contacts.entries)},
         }
         return as_graph(HLG, GraphFolder(self.lang.folder, self.lang.tokens, words, info), device)
+
+
+def compile_contact_graph(
+    lang: Lang, model: Arpa, config: ContactGraphConfig, contacts: Hotwords, *, model_path: Path
+) -> tuple[Lang, Compiled, dict[str, Any]]:
+    """The language with the list's words, the graph, and the content of ``graph.yaml``.
+
+    Names have no delimiters in it, so that it takes the place of a graph with hotwords. There is
+    none for Kaldi's decoders.
+
+    Raises:
+        DataError, GraphError: as :meth:`ContactGraph.with_names` and :meth:`ContactGraph.compile`.
+    """
+    laps = Laps()
+    opened = ContactGraph.compile(lang, model, config, model_path=model_path)
+    laps.lap("graph without names")
+    HLG, symbols = opened.with_names(contacts, log_prob=config.contact_log_prob)
+    words = symbols[:-2]
+    plain, splits = ClassDelimiters(len(words), (CLASS,)).words_only(HLG.words, HLG.splits)
+    HLG = dataclasses.replace(HLG, words=plain, splits=splits)
+    laps.lap("names spliced")
+    new = words[len(lang.words) - 1 : -1]
+    said = (*lang.pronunciations, *opened.spellings(new))
+    whole = dataclasses.replace(lang, words=words, pronunciations=said)
+    info = {
+        "ctc_topology": config.ctc_topology,
+        "num_tokens": lang.num_tokens,
+        "lm_order": model.order,
+        "num_ngrams": list(model.counts),
+        "num_states": {"HLG": HLG.num_states},
+        "num_arcs": {"HLG": HLG.num_arcs},
+        "contacts": {
+            "list": contacts.name,
+            "entries": len(contacts.entries),
+            "new_words": len(new),
+            "contact_log_prob": config.contact_log_prob,
+        },
+        "seconds": laps.seconds,
+    }
+    return whole, Compiled(HLG, None, words, {}), info
 
 
 def hash_of(files: Sequence[Path], config: GraphConfig) -> str:

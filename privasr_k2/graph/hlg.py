@@ -287,7 +287,7 @@ def finished(
 def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path) -> None:
     """Write a graph folder with symbols, ``graph.yaml`` and pieces, all or nothing.
 
-    With hotwords it gets a lexicon, too.
+    With a user's list it gets a lexicon, too.
     """
     from safetensors.numpy import save_file
 
@@ -307,7 +307,10 @@ def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path)
         write_text(temporary / INFO, yaml.safe_dump(info, sort_keys=False))
         write_text(temporary / "tokens.txt", symbols_text(lang.tokens))
         write_text(temporary / "words.txt", symbols_text(graphs.words))
-        if "hotwords" in info:  # then the folder is a language folder, of the graph's words
+        if {
+            "hotwords",
+            "contacts",
+        } & info.keys():  # then the folder is a language folder, of the graph's words
             write_text(temporary / "lexicon.txt", lexicon_text(lang.pronunciations))
         for name, piece in graphs.pieces.items():
             (temporary / PIECES).mkdir(exist_ok=True)

@@ -12,10 +12,9 @@ import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from annotated_types import Interval
 
 from privasr_k2.constraints import Checked
 from privasr_k2.errors import DataError
@@ -26,7 +25,7 @@ from privasr_k2.graph.lang import BACKOFF, Lang
 from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.graph.spelled import pronunciations
 from privasr_k2.lm.arpa import Arpa
-from privasr_k2.text.hotwords import MOST_BONUS, Bonus, Hotwords
+from privasr_k2.text.hotwords import Bonus, Hotwords, LogProb
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class HotwordConfig(Checked):
     """
 
     hotword_bonus: Bonus
-    hotword_log_prob: Annotated[float, Interval(ge=-MOST_BONUS, le=0)]
+    hotword_log_prob: LogProb
 
 
 @dataclass(frozen=True)

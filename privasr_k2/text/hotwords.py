@@ -21,6 +21,7 @@ from privasr_k2.text.normalize import normalize_english
 #: Larger ones would drown the scores in the rounding of float32.
 MOST_BONUS = 100.0
 Bonus = Annotated[float, Interval(ge=0, le=MOST_BONUS)]
+LogProb = Annotated[float, Interval(ge=-MOST_BONUS, le=0)]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pytest
 import soundfile
 
 from privasr_k2.decoding.recognizer import Recognizer
+from privasr_k2.graph.lang import load_lang
 from privasr_k2.text.hotwords import read_hotwords
 from tests.support.conf import section
 from tests.support.hotwords import write_list
@@ -71,6 +72,44 @@ def test_a_name_outside_the_lexicon_is_found_with_the_list_and_not_without(
     for listed, is_found in ((names, True), (others, False)):
         recognizer.use_contacts(read_hotwords(listed))
         assert (NAME in (recognizer.transcribe(samples, rate) or "").split()) == is_found
+
+
+def test_contacts_in_the_graph_of_a_run(copied: Path, tmp_path: Path) -> None:
+    """Beside the run without a list, with its acoustic model; transcribe has the same graph."""
+    names = write_list(tmp_path / "contacts.txt", "Heater", "Silver Garden")
+    assert "2 contacts of contacts | test" in recipe(
+        f"{TINY} --contacts {names} --contact-log-prob=-3", "--work-dir", copied
+    )
+    exp = copied / f"{EXP}_contacts_contacts_-3"
+    without, found = sentences(copied / EXP / "decode_test"), sentences(exp / "decode_test")
+    [said] = [name for name, (ref, _) in without.items() if NAME in ref.split()]
+    assert [name for name, (_, words) in found.items() if NAME in words.split()] == [said]
+    assert not (exp / "am").exists()
+    [row] = [
+        row
+        for row in map(json.loads, (exp / "results.jsonl").read_text().splitlines())
+        if (row["system"], row["part"], row["metric"], row["item"]) == ("ctc", "test", "wer", "")
+    ]
+    facts = {name: row[f"fact_{name}"] for name in ("contacts", "contact_entries")}
+    assert facts == {"contacts": "contacts", "contact_entries": 2}
+    assert row["fact_contact_log_prob"] == -3
+    # The folder of the graph is a language folder; its words have no marks.
+    graph = copied / "data/graph_phone_contacts_contacts_-3"
+    lang = load_lang(graph)
+    assert set(lang.word_ids) - set(load_lang(copied / "data/lang_phone").word_ids) == {NAME}
+    assert NAME in lang.first_pronunciations
+    oov = [
+        json.loads((copied / e / "score_test/wer.json").read_text())["parts"]["test"]["oov"]
+        for e in (EXP, exp)
+    ]
+    assert oov[0] == oov[1] + 1
+    audio = copied / f"data/manifests/audio/{said}.flac"
+    command_line = [sys.executable, "-m", "privasr_k2.bin.transcribe", "--in-exp"]
+    ours = [copied / EXP, "--contacts", names, "--contact-log-prob", "-3"]
+    for flags in (ours, [exp]):
+        given = [*command_line, *flags, audio]
+        done = subprocess.run(given, capture_output=True, text=True, cwd=ROOT)
+        assert done.stdout == f"{audio}\t{found[said][1]}\n", done.stderr
 
 
 @pytest.mark.parametrize("backend", ["k2", "kaldi"])

@@ -72,6 +72,11 @@ def test_there_are_at_most_58_verbs() -> None:
         ("transcribe --in-exp e --contact-log-prob -3 f.wav", "--contacts with it"),
         ("transcribe --in-exp e --hotwords LIST --contacts LIST f.wav", "one list"),
         ("compile_graph --in-lang l --in-lm . --in-hotwords LIST --out-dir o", "replace_names"),
+        ("compile_graph --in-lang l --in-lm . --in-contacts LIST --out-dir o", "replace_names"),
+        (
+            "compile_graph --in-lang l --in-lm m --in-hotwords LIST --in-contacts LIST --out-dir o",
+            "one list",
+        ),
         ("import_external --raw-model m --out-nbest n", "--raw-tokens --out-dir"),
         ("train_ngram --in-text t --in-public-lists l --out-lm m", "--out-class-lm"),
         ("train_ngram --in-lm l --in-text t --out-class-lm m", "--in-lm for --out-lm"),
