@@ -11,13 +11,14 @@ import numpy as np
 
 from privasr_k2.fileio import write_text
 from privasr_k2.graph.class_delimiters import ClassDelimiters
-from privasr_k2.graph.class_pieces import Pieces, joined, names_piece
+from privasr_k2.graph.class_pieces import Pieces, joined
 from privasr_k2.graph.contacts import CLASS
 from privasr_k2.graph.ctc_compose import compose_ctc
 from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
 from privasr_k2.graph.folder import GraphFolder
 from privasr_k2.graph.grammar import Grammar, empty_history, grammar
 from privasr_k2.graph.hlg import (
+    QUANTUM,
     Graph,
     as_graph,
     compose_lexicon_and_grammar,
@@ -32,11 +33,11 @@ from privasr_k2.graph.lexicon import (
     spell_in_pieces,
     train_bpe,
 )
-from privasr_k2.graph.nonterminals import with_calls
+from privasr_k2.graph.nonterminals import names_grammar, with_calls
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.graph.tlg import silenced
 from privasr_k2.lm.arpa import Arpa
-from privasr_k2.lm.sub_lm import make_sub_lm
+from privasr_k2.lm.sub_lm import SubLm, make_sub_lm
 from privasr_k2.text.hotwords import Hotwords
 
 SYLLABLES = (
@@ -65,6 +66,30 @@ def make_lang(folder: Path, words: Sequence[str], units: str) -> Lang:
     return load_lang(folder)
 
 
+def composed_piece(lang: Lang, sub: SubLm, leave: int) -> Fst:
+    """The names of a class composed with the lexicon, determinized and minimized.
+
+    Args:
+        leave: the number of the class's second delimiter.
+    """
+    import kaldifst
+
+    text, num_symbols = lexicon_openfst(lang)
+    # No silence before a name: the lines of state 1 are left out.
+    lines = [line for line in text.splitlines(keepends=True) if not line.startswith("1 ")]
+    if lang.silence is None:
+        lines = [text]
+    lines.append(f"0 0 {lang.num_tokens + num_symbols} {leave}\n")
+    lexicon = kaldifst.compile("".join(lines))
+    acceptor = kaldifst.compile(names_grammar(sub, CLASS, lang.word_ids, leave=leave).to_openfst())
+    kaldifst.arcsort(lexicon, "olabel")
+    kaldifst.arcsort(acceptor, "ilabel")
+    LG = kaldifst.compose(lexicon, acceptor)
+    kaldifst.determinize_star(LG)
+    kaldifst.minimize_encoded(LG, delta=QUANTUM)
+    return Fst.from_kaldifst(LG)
+
+
 def recompiled(
     lang: Lang,
     model: Arpa,
@@ -85,7 +110,7 @@ def recompiled(
     marks = {"symbols": delimiters.numbers}
     LG = compose_lexicon_and_grammar(whole, called, settings.max_states, **marks)
     sub = make_sub_lm(weights, "tree")
-    piece = names_piece(whole, sub, CLASS, delimiters, settings, None)
+    piece = composed_piece(whole, sub, delimiters.first + 1)
     first = whole.num_tokens + lexicon_openfst(whole)[1]
     LG = joined(Pieces(Fst.from_kaldifst(LG), {CLASS: piece}, first))
     plain = remove_epsilons(silenced(LG, num_tokens=whole.num_tokens, backoff_word=backoff))

@@ -1,9 +1,10 @@
 """The graph of a class LM from pieces, which can be replaced in seconds.
 
-Root model with calls and names of each class are composed with the lexicon, determinized and
-minimized separately, and joined at delimiters. Behind ``#bPER`` neither words nor costs are
-pending, thanks to disambiguation symbols: the state there has one arc, ``#xPER``, and the class's
-piece replaces it. After replacing a piece only epsilon removal and CTC topology are computed again.
+The root model with calls is composed with the lexicon, determinized and minimized. The names of
+each class become prefix trees (:mod:`privasr_k2.graph.name_trees`), which are minimized. Behind
+``#bPER`` neither words nor costs are pending, thanks to disambiguation symbols: the state there has
+one arc, ``#xPER``, and the class's piece replaces it. After replacing a piece only epsilon removal
+and CTC topology are computed again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from privasr_k2.graph.folder import INFO, read_folder
 from privasr_k2.graph.grammar import grammar
 from privasr_k2.graph.hlg import (
     PIECES,
+    QUANTUM,
     Compiled,
     Laps,
     about,
@@ -31,17 +33,19 @@ from privasr_k2.graph.hlg import (
     lexicon_openfst,
 )
 from privasr_k2.graph.lang import Lang, file_hash
+from privasr_k2.graph.name_trees import END, name_arcs, spoken_words, tree_roots
 from privasr_k2.graph.nonterminals import (
     ClassGraphConfig,
     check_classes,
     delimited_words,
-    names_grammar,
+    known_words,
     with_calls,
 )
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.graph.unknown_names import (
     class_word_ids,
     delimiters_of,
+    loop_arcs,
     unknown_names_loop,
     words_of,
 )
@@ -122,14 +126,39 @@ def names_piece(
     source: Path | None,
 ) -> Fst:
     """The piece of one class's names; ``source`` is their file, for messages."""
-    leave = delimiters.first + 2 * delimiters.classes.index(kind) + 1
-    word_ids = class_word_ids(lang, delimiters)
-    G, unknown = names_grammar(sub, kind, word_ids, leave=leave, source=source), None
-    if UNK in word_ids and UNK in sub.words:
-        unknown = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
-    marks = {"symbols": delimiters.numbers, "unknown": unknown, "begins": False}
-    LG = compose_lexicon_and_grammar(lang, G, config.max_states, **marks)
-    return Fst.from_kaldifst(LG)
+    import kaldifst
+
+    numbers = known_words(sub, kind, class_word_ids(lang, delimiters), source)
+    variants: dict[str, list[list[int]]] = {word: [] for word in sub.words}
+    for word, tokens in lang.pronunciations:
+        if word in variants:
+            variants[word].append([lang.token_ids[token] for token in tokens])
+    silence = lang.silence
+    pause = 0 if silence is None else lang.token_ids[silence.token]
+    arcs = name_arcs(sub, spoken_words(sub.words, variants), numbers, silence, pause)
+    roots = tree_roots(sub)
+    end = max(arcs.num_states, int(roots.max()) + 1)
+    count, leave = end + 2, delimiters.first + 2 * delimiters.classes.index(kind) + 1
+    targets = np.where(arcs.targets == END, end, arcs.targets)
+    parts = [(arcs.sources, targets, arcs.labels, arcs.words, -arcs.scores)]
+    parts.append(tuple(np.array([value]) for value in (end, end + 1, 0, leave, 0.0)))
+    unlisted = len(lang.words)  # where delimiters leave the number to it
+    for arc in np.flatnonzero(numbers[sub.labels] == unlisted):
+        loop = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
+        into, target = int(roots[sub.sources[arc]]), int(sub.targets[arc])
+        onward = [(int(roots[target]), 0.0)] if roots[target] >= 0 else []
+        if np.isfinite(sub.finals[target]):
+            onward.append((end, -float(sub.finals[target])))
+        around = {"enter": (into, unlisted, -float(sub.log_probs[arc])), "leave": onward}
+        more, states = loop_arcs(loop, first=count, **around, silence=silence, silence_id=pause)
+        parts += more
+        count += states
+    finals = np.full(count, np.inf)
+    finals[end + 1] = 0.0
+    made = Fst.from_arcs(*map(np.concatenate, zip(*parts)), finals)
+    smaller = kaldifst.StdVectorFst(made.to_kaldifst())
+    kaldifst.minimize_encoded(smaller, delta=QUANTUM)
+    return Fst.from_kaldifst(smaller)
 
 
 def join(

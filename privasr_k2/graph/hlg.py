@@ -38,7 +38,6 @@ from privasr_k2.graph.folder import (
 from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.lang import Lang, lexicon_text, symbols_text
 from privasr_k2.graph.openfst import Fst
-from privasr_k2.graph.unknown_names import lexicon_entry
 from privasr_k2.lm.arpa import Arpa
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ log = logging.getLogger(__name__)
 PIECES = "class_pieces"
 # Costs are rounded to it when states are compared. Kaldi's 2^-10 saves 0.02 % of the states, and
 # its errors add up to 0.004 over the words of a short sentence.
-_QUANTUM = 2.0**-16
+QUANTUM = 2.0**-16
 
 
 @dataclass(frozen=True)
@@ -110,15 +109,12 @@ class Laps:
         log.info("%s: %.1f s", name, self.seconds[name])
 
 
-def lexicon_openfst(lang: Lang, *, begins: bool = True) -> tuple[str, int]:
+def lexicon_openfst(lang: Lang) -> tuple[str, int]:
     """L with disambiguation symbols in OpenFst's text format, and the number of those symbols.
 
     Symbol C passes the grammar's back-off symbol; symbols C+1, C+2, ... end pronunciations that
     several words share or that begin a longer one. The last one ends optional silence, where the
     language has it. State 0 is between words.
-
-    Args:
-        begins: silence may also stand before the first word; false for pieces of a graph.
     """
     token_ids, word_ids = lang.token_ids, lang.word_ids
     entries = [
@@ -128,10 +124,9 @@ def lexicon_openfst(lang: Lang, *, begins: bool = True) -> tuple[str, int]:
     shared = Counter(tokens for _, tokens in entries)
     beginnings = {tokens[:end] for tokens in shared for end in range(1, len(tokens))}
     backoff = lang.num_tokens
-    ends = word_ends(lang)
+    ends = _word_ends(lang)
     # The first line has the start.
-    start = begins and lang.silence is not None
-    lines = [f"1 {state} 0 0 {cost:.7g}\n" for state, cost in ends] if start else []
+    lines = [f"1 {state} 0 0 {cost:.7g}\n" for state, cost in ends] if lang.silence else []
     lines.append(f"0 0 {backoff} {len(lang.words) - 1}\n")
     seen: Counter[tuple[int, ...]] = Counter()
     next_state, most = 4 if lang.silence else 1, 0
@@ -154,7 +149,7 @@ def lexicon_openfst(lang: Lang, *, begins: bool = True) -> tuple[str, int]:
     return "".join(lines), most + 1
 
 
-def word_ends(lang: Lang) -> list[tuple[int, float]]:
+def _word_ends(lang: Lang) -> list[tuple[int, float]]:
     """The states of L where words end, and their costs: between words (0) or before silence (2)."""
     if lang.silence is None:
         return [(0, 0.0)]
@@ -167,8 +162,6 @@ def compose_lexicon_and_grammar(
     max_states: int,
     *,
     symbols: range = range(0),
-    unknown: Grammar | None = None,
-    begins: bool = True,
 ) -> kaldifst.StdVectorFst:
     """LG, determinized and minimized, with its disambiguation symbols.
 
@@ -176,23 +169,15 @@ def compose_lexicon_and_grammar(
         G: over words and symbols.
         max_states: before minimization.
         symbols: numbers of G's labels that are no words and pass the lexicon, such as delimiters.
-        unknown: the loop of ``<unk>``, the word in front of the symbols, if there is one.
-        begins: as for :func:`lexicon_openfst`.
 
     Raises:
         GraphError: nothing is left, or the graph grows beyond ``max_states``.
     """
     import kaldifst
 
-    lexicon_text, num_disambig = lexicon_openfst(lang, begins=begins)
+    lexicon_text, num_disambig = lexicon_openfst(lang)
     first = lang.num_tokens + num_disambig
     lexicon_text += "".join(f"0 0 {first + n} {symbol}\n" for n, symbol in enumerate(symbols))
-    if unknown is not None:
-        # A line makes at most one state.
-        enter, beyond = first + len(symbols), lexicon_text.count("\n")
-        states = {"first_state": beyond, "enter": enter, "leave": enter + 1}
-        places = {"word": len(lang.words), "ends": word_ends(lang)}
-        lexicon_text += lexicon_entry(unknown, **states, **places)
     lexicon, acceptor = kaldifst.compile(lexicon_text), kaldifst.compile(G.to_openfst())
     kaldifst.arcsort(lexicon, "olabel")
     kaldifst.arcsort(acceptor, "ilabel")
@@ -206,7 +191,7 @@ def compose_lexicon_and_grammar(
         expected, found = f"at most {max_states} states in LG", str(error).split("[E] ")[-1].strip()
         way_out = "prune the language model to fewer n-grams, or raise max_states in graph.yaml"
         raise GraphError(lang.folder, expected, found, way_out) from error
-    kaldifst.minimize_encoded(LG, delta=_QUANTUM)
+    kaldifst.minimize_encoded(LG, delta=QUANTUM)
     return LG
 
 

@@ -1,10 +1,10 @@
 """The names of a class as an acceptor over tokens, made as arrays in one pass.
 
 Each state of a sub-LM has a prefix tree of the pronunciations of the words that follow it. The last
-token of a word leads to the tree of the sub-LM's next state, or to the end of the name, and has the
-word. A branch has the probability of its best word so far, so that a beam sees it early; costs add
-up to those of L o G. What L o G determinizes away here are words of one sound, and the ends of
-words: their paths stay apart, with the same scores.
+token of a word leads to the tree of the sub-LM's next state, or to the end of the name. A word
+stands where no other word can follow any more, so that the ends of words are alike. A branch has
+the probability of its best word so far, so that a beam sees it early; costs add up to those of
+L o G. Words of one sound, which L o G would determinize, have paths of their own here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import Silence
 from privasr_k2.lm.sub_lm import SubLm
 from privasr_k2.ragged import Columns, ranges
@@ -31,7 +30,7 @@ class NameArcs(Columns):
         sources, targets: (A,) int64; :data:`END` ends the name.
         labels: (A,) int64, tokens above 0.
         scores: (A,) float64, ln P.
-        words: (A,) int64, the word that ends with the arc, 0 for none.
+        words: (A,) int64, the word that stands on the arc, 0 for none.
     """
 
     sources: np.ndarray
@@ -61,21 +60,13 @@ class Spoken:
     lengths: np.ndarray
 
 
-def spoken_words(
-    words: Sequence[str], variants: Mapping[str, Sequence[Sequence[int]]], place: str = "names"
-) -> Spoken:
-    """The pronunciations of words as one array.
-
-    Raises:
-        DataError: a word without pronunciation.
+def spoken_words(words: Sequence[str], variants: Mapping[str, Sequence[Sequence[int]]]) -> Spoken:
+    """The pronunciations of words as one array; a word may have none.
 
     >>> spoken_words(["ann", "b"], {"ann": [[1, 2]], "b": [[3], [3, 1]]}).tokens.tolist()
     [[1, 2], [3, 0], [3, 1]]
     """
-    lacking = next((word for word in words if not variants.get(word)), None)
-    if lacking is not None:
-        raise DataError(place, "words with a pronunciation", repr(lacking), "take it out")
-    said = [variants[word] for word in words]
+    said = [variants.get(word, ()) for word in words]
     flat = [tokens for of_word in said for tokens in of_word]
     lengths = np.fromiter(map(len, flat), dtype=np.int64, count=len(flat))
     tokens = np.zeros((len(flat), int(lengths.max(initial=1))), dtype=np.int64)
@@ -87,6 +78,19 @@ def spoken_words(
     return Spoken(np.repeat(np.arange(len(said)), counts), tokens, lengths)
 
 
+def tree_roots(sub: SubLm) -> np.ndarray:
+    """(S,) the state of each state's prefix tree, :data:`END` where no word follows.
+
+    >>> from privasr_k2.lm.sub_lm import make_sub_lm
+    >>> tree_roots(make_sub_lm({("ann", "b"): 1.0}, "tree")).tolist()
+    [0, 1, -1]
+    """
+    going = np.zeros(len(sub.finals), dtype=bool)
+    going[sub.sources] = True
+    going[0] = True
+    return np.where(going, np.cumsum(going) - 1, END)
+
+
 def name_arcs(
     sub: SubLm,
     spoken: Spoken,
@@ -94,7 +98,7 @@ def name_arcs(
     silence: Silence | None = None,
     silence_id: int = 0,
 ) -> NameArcs:
-    """The acceptor of a sub-LM.
+    """The acceptor of a sub-LM; names with a word without pronunciation have no path.
 
     Args:
         spoken: pronunciations of ``sub.words``.
@@ -110,16 +114,14 @@ def name_arcs(
     # The best words come first, so that the first row of a branch is its best one.
     order = np.argsort(-sub.log_probs[arc], kind="stable")
     arc, variant = arc[order], variant[order]
-    going = np.zeros(len(sub.finals), dtype=bool)
-    going[sub.sources] = True
-    going[0] = True
-    root = np.where(going, np.cumsum(going) - 1, END)
+    root = tree_roots(sub)
+    word = word_ids[sub.labels[arc]]
     tree, at, best, num_states = _trees(
-        root[sub.sources[arc]], spoken, variant, sub.log_probs[arc], int(going.sum())
+        root[sub.sources[arc]], spoken, variant, sub.log_probs[arc], word, int(root.max()) + 1
     )
     lengths = spoken.lengths[variant]
     last = spoken.tokens[variant, lengths - 1]
-    score, to, word = sub.log_probs[arc] - best, sub.targets[arc], word_ids[sub.labels[arc]]
+    score, to = sub.log_probs[arc] - best, sub.targets[arc]
     ends = NameArcs(at, to, last, score, word)
     if silence is None:
         return NameArcs.joined([tree, *_onward(ends, root, sub.finals)])
@@ -135,11 +137,17 @@ def name_arcs(
 
 
 def _trees(
-    roots: np.ndarray, spoken: Spoken, variant: np.ndarray, log_probs: np.ndarray, num_states: int
+    roots: np.ndarray,
+    spoken: Spoken,
+    variant: np.ndarray,
+    log_probs: np.ndarray,
+    word: np.ndarray,
+    num_states: int,
 ) -> tuple[NameArcs, np.ndarray, np.ndarray, int]:
     """The arcs of all tokens but the last, then for each row its state there and what is scored.
 
-    Rows are sorted by falling ``log_probs``. The number of states comes last.
+    Rows are sorted by falling ``log_probs``. The number of states comes last. Of ``word`` only what
+    the last token says is left.
     """
     tokens, lengths = spoken.tokens[variant], spoken.lengths[variant]
     width = int(tokens.max(initial=0)) + 1
@@ -148,13 +156,16 @@ def _trees(
     for level in range(int(lengths.max(initial=1)) - 1):
         rows = np.flatnonzero(lengths > level + 1)
         keys = at[rows] * width + tokens[rows, level]
-        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        distinct, first, which, count = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
         which, leading = which.reshape(-1), rows[first]
         target = num_states + np.arange(len(distinct))
         num_states += len(distinct)
         scores = log_probs[leading] - best[leading]
-        none = np.zeros(len(distinct), dtype=np.int64)
-        parts.append(NameArcs(at[leading], target, tokens[leading, level], scores, none))
+        said = np.where(count == 1, word[leading], 0)
+        word[leading[count == 1]] = 0
+        parts.append(NameArcs(at[leading], target, tokens[leading, level], scores, said))
         at[rows], best[rows] = target[which], log_probs[leading][which]
     empty = np.zeros(0, dtype=np.int64)
     parts.append(NameArcs(empty, empty, empty, empty.astype(np.float64), empty))

@@ -108,7 +108,27 @@ def names_grammar(
     Raises:
         GraphError: no name is left, or a class inside the class.
     """
-    labels = np.array([word_ids.get(word, -1) for word in sub.words], dtype=np.int64)[sub.labels]
+    labels = known_words(sub, name, word_ids, source)[sub.labels]
+    kept = labels >= 0
+    ends = np.flatnonzero(np.isfinite(sub.finals))
+    last = len(sub.finals)
+    return Grammar(
+        np.concatenate([sub.sources[kept], ends]),
+        np.concatenate([sub.targets[kept], np.full(len(ends), last)]),
+        np.concatenate([labels[kept], np.full(len(ends), leave)]),
+        -np.concatenate([sub.log_probs[kept], sub.finals[ends]]),
+        np.append(np.full(last, np.inf), 0.0),
+        len(np.unique(labels[kept])),
+    )
+
+
+def known_words(sub: SubLm, name: str, word_ids: dict[str, int], source: Path | None) -> np.ndarray:
+    """(W,) the number of each word of names, -1 where ``word_ids`` lacks it.
+
+    Warnings, arguments and errors are those of :func:`names_grammar`.
+    """
+    numbers = np.array([word_ids.get(word, -1) for word in sub.words], dtype=np.int64)
+    labels = numbers[sub.labels]
     kept = labels >= 0
     mass = _mass(sub, kept)
     lacking = [word for word in sub.words if word not in word_ids and word != UNK]
@@ -130,16 +150,7 @@ def names_grammar(
         raise GraphError(place, "names of words of the lexicon", found, way_out)
     if mass < 1 - 1e-6:
         log.warning("class %s: %.2f %% of its probability is left out", name, 100 * (1 - mass))
-    ends = np.flatnonzero(np.isfinite(sub.finals))
-    last = len(sub.finals)
-    return Grammar(
-        np.concatenate([sub.sources[kept], ends]),
-        np.concatenate([sub.targets[kept], np.full(len(ends), last)]),
-        np.concatenate([labels[kept], np.full(len(ends), leave)]),
-        -np.concatenate([sub.log_probs[kept], sub.finals[ends]]),
-        np.append(np.full(last, np.inf), 0.0),
-        len(np.unique(labels[kept])),
-    )
+    return numbers
 
 
 def _place(source: Path | None, word: str, name: str) -> str:

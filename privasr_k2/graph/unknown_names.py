@@ -3,11 +3,12 @@
 A sub-model may give such names a mass (``unknown_mass``) by arcs ``<unk>``. In the graph ``<unk>``
 is any sequence of tokens, with the probability of a bigram model [Witten & Bell 1991] of the
 spellings of the class's names. All pairs of tokens have arcs, without back-off: every sequence is
-one path, and the probabilities sum to 1. Two symbols of its own delimit the loop.
+one path, and the probabilities sum to 1.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from privasr_k2.errors import GraphError
 from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.grammar import Grammar
-from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.lang import Lang, Silence
 from privasr_k2.lm.arpa import BOS, EOS, UNK
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.sub_lm import SubLm
@@ -104,28 +105,41 @@ def token_loop(
     )
 
 
-def lexicon_entry(
+def loop_arcs(
     loop: Grammar,
     *,
-    first_state: int,
-    enter: int,
-    leave: int,
-    word: int,
-    ends: Sequence[tuple[int, float]] = ((0, 0.0),),
-) -> str:
-    """The loop as a spelling of ``word`` in OpenFst's text format, from a lexicon's state 0.
+    first: int,
+    enter: tuple[int, int, float],
+    leave: Sequence[tuple[int, float]],
+    silence: Silence | None,
+    silence_id: int,
+) -> tuple[list[tuple[np.ndarray, ...]], int]:
+    """The loop as arcs of a graph over tokens, and the number of its states.
 
     Args:
-        first_state: number of its first state, beyond those of the lexicon.
-        enter, leave: the symbols around it.
-        ends: the lexicon's states behind it, with their costs.
+        first: number of its first state.
+        enter: the state that it is entered from, the word, and the cost.
+        leave: the states behind it, with costs.
+        silence, silence_id: what may stand behind it, and its token.
+
+    Returns:
+        sources, targets, tokens (0: none), words and costs.
     """
-    columns = (loop.sources + first_state, loop.targets + first_state, loop.labels, loop.costs)
-    lines = [f"0 {first_state} {enter} {word}\n"]
-    arcs = zip(*(column.tolist() for column in columns))
-    lines += [f"{source} {target} {token} 0 {cost:.7g}\n" for source, target, token, cost in arcs]
+    source, word, cost = enter
     ending = np.flatnonzero(np.isfinite(loop.finals))
-    finals = zip((ending + first_state).tolist(), loop.finals[ending].tolist())
-    for state, cost in finals:
-        lines += [f"{state} {end} {leave} 0 {cost + more:.7g}\n" for end, more in ends]
-    return "".join(lines)
+    behind = first + len(loop.finals)
+    count, last, rows = len(loop.finals) + 1, behind, [(source, first, 0, word, cost)]
+    if silence is not None:
+        pause, last, count = behind + 1, behind + 2, count + 2
+        rows += [
+            (behind, last, 0, 0, -math.log1p(-silence.prob)),
+            (behind, pause, 0, 0, -math.log(silence.prob)),
+            (pause, last, silence_id, 0, 0.0),
+        ]
+    rows += [(last, target, 0, 0, more) for target, more in leave]
+    none, ends = np.zeros_like(loop.labels), np.zeros_like(ending)
+    return [
+        (loop.sources + first, loop.targets + first, loop.labels, none, loop.costs),
+        (ending + first, ends + behind, ends, ends, loop.finals[ending]),
+        tuple(np.array(column) for column in zip(*rows)),
+    ], count

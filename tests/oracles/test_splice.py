@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.name_graphs import composed_piece, recompiled
 from benchmarks.name_graphs import make_lang as a_lang
-from benchmarks.name_graphs import recompiled
 from privasr_k2.fileio import write_text
-from privasr_k2.graph.class_pieces import compile_class_graph
+from privasr_k2.graph.class_pieces import Pieces, compile_class_graph, joined
 from privasr_k2.graph.contacts import ContactGraph
-from privasr_k2.graph.epsilons import WordArcs
+from privasr_k2.graph.ctc_compose import compose_ctc
+from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
 from privasr_k2.graph.hotwords import HotwordGraphConfig, with_words
 from privasr_k2.graph.lang import Lang, Silence
 from privasr_k2.graph.name_trees import name_arcs, spoken_words
 from privasr_k2.graph.splice import open_graph, splice_names
+from privasr_k2.graph.tlg import silenced
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.sub_lm import KINDS
@@ -77,11 +79,12 @@ def equal(twins: list[Twin], labels: Sequence[int]) -> int:
     at = [{0: {(): 0.0}} for _ in twins]
     for label in labels:
         at = [twin.step(one, label) for twin, one in zip(twins, at)]
-    ours, theirs = (twin.ends(one) for twin, one in zip(twins, at))
-    assert ours.keys() == theirs.keys()
-    for words, score in ours.items():
-        assert score == pytest.approx(theirs[words], abs=2e-4)
-    return len(ours)
+    *ours, theirs = (twin.ends(one) for twin, one in zip(twins, at))
+    for found in ours:
+        assert found.keys() == theirs.keys()
+        for words, score in found.items():
+            assert score == pytest.approx(theirs[words], abs=2e-4)
+    return len(theirs)
 
 
 def inputs(
@@ -117,10 +120,17 @@ def variants_of(lang: Lang) -> dict[str, list[list[int]]]:
     return variants
 
 
-def both(lang: Lang, lm: ClassLm, topology: str, cut_history: bool) -> tuple[WordArcs, WordArcs]:
-    """Names of a class LM in the root model's graph, and the graph as it is compiled."""
+def graphs_of(lang: Lang, lm: ClassLm, topology: str, cut_history: bool) -> list[WordArcs]:
+    """Of a class LM: names spliced, as it is compiled, and with names composed and determinized."""
     graphs, info = compile_class_graph(lang, lm, a_config(topology, cut_history), place="lm")
     first = info["classes"]["first_label"]
+    composed = {
+        kind: composed_piece(lang, sub, len(lang.words) + 2 * n + 1)
+        for n, (kind, sub) in enumerate(lm.sub_lms.items())
+    }
+    LG = joined(Pieces(graphs.pieces["root.fst"], composed, first))
+    silent = silenced(LG, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
+    anew = compose_ctc(remove_epsilons(silent), lang.num_tokens, topology)
     opened = open_graph(
         graphs.pieces["root.fst"], num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1,
         marks=range(first, first + 2 * len(lm.sub_lms)), topology=topology,
@@ -131,7 +141,7 @@ def both(lang: Lang, lm: ClassLm, topology: str, cut_history: bool) -> tuple[Wor
         spoken = spoken_words(sub.words, variants_of(lang))
         pause = lang.token_ids[lang.silence.token] if lang.silence else 0
         names[number] = name_arcs(sub, spoken, ids, lang.silence, pause)
-    return splice_names(opened, names, max_states=100_000), graphs.HLG
+    return [splice_names(opened, names, max_states=100_000), graphs.HLG, anew]
 
 
 @pytest.mark.parametrize("topology", ["standard", "modified"])
@@ -141,16 +151,16 @@ def test_names_of_a_class_lm(
     tmp_path: Path, lexicon: str, topology: str, cut_history: bool
 ) -> None:
     lang = make_lang(tmp_path, lexicon)
-    ours, theirs = both(lang, class_lm("tree", cut_history, 0.0), topology, cut_history)
-    twins, given = [Twin(ours), Twin(theirs)], (variants_of(lang), lang.num_tokens, topology)
+    graphs = graphs_of(lang, class_lm("tree", cut_history, 0.0), topology, cut_history)
+    twins, given = [*map(Twin, graphs)], (variants_of(lang), lang.num_tokens, topology)
     assert sum(equal(twins, labels) for labels in inputs(*given, 3)) > 200
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_of_other_orders_and_silence_behind_words(tmp_path: Path, kind: str) -> None:
     lang = replace(make_lang(tmp_path, PHONES), silence=Silence("B", 0.3))
-    ours, theirs = both(lang, class_lm(kind, True, 0.0), "standard", True)
-    twins, given = [Twin(ours), Twin(theirs)], (variants_of(lang), lang.num_tokens, "standard")
+    graphs = graphs_of(lang, class_lm(kind, True, 0.0), "standard", True)
+    twins, given = [*map(Twin, graphs)], (variants_of(lang), lang.num_tokens, "standard")
     assert sum(equal(twins, labels) for labels in inputs(*given, 3)) > 200
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import Silence
 from privasr_k2.graph.name_trees import END, NameArcs, name_arcs, spoken_words
 from privasr_k2.lm.sub_lm import make_sub_lm
@@ -74,6 +73,10 @@ def test_a_branch_has_the_probability_of_its_best_name_at_once() -> None:
     assert (arcs.scores <= 1e-12).all()
 
 
-def test_a_word_without_pronunciation_is_refused() -> None:
-    with pytest.raises(DataError, match="'zed'"):
-        spoken_words(["b", "zed"], SPOKEN, "names.txt")
+def test_names_with_a_word_without_pronunciation_have_no_path() -> None:
+    """The others keep their probabilities."""
+    sub = make_sub_lm(NAMES, "tree")
+    lacking = {word: spoken for word, spoken in SPOKEN.items() if word != "bell"}
+    arcs = name_arcs(sub, spoken_words(WORDS, lacking), np.arange(1, 5))
+    assert readings(arcs, [1, 2]) == pytest.approx({("ann",): 4 / 9, ("an",): 1 / 9})
+    assert readings(arcs, [3, 4, 5]) == readings(arcs, [1, 2, 3, 5]) == {}

@@ -13,13 +13,13 @@ import pytest
 
 from privasr_k2.errors import GraphError
 from privasr_k2.graph.class_delimiters import ClassDelimiters
-from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.lang import Lang, Silence
 from privasr_k2.graph.nonterminals import names_grammar
 from privasr_k2.graph.unknown_names import (
     UNKNOWN_NAMES,
     class_word_ids,
     delimiters_of,
-    lexicon_entry,
+    loop_arcs,
     token_loop,
     unknown_names_loop,
     words_of,
@@ -98,15 +98,35 @@ def test_tokens_of_the_lexicon_and_spellings_of_the_names() -> None:
     np.testing.assert_array_equal(loop.labels, expected.labels)
 
 
-def test_an_entry_of_a_lexicon() -> None:
-    loop = token_loop([(1,)], [1], min_tokens=2)
-    entry = lexicon_entry(loop, first_state=9, enter=5, leave=6, word=7)
-    lines = [line.split() for line in entry.splitlines()]
-    assert lines[0] == ["0", "9", "5", "7"]
-    arcs = [" ".join(line[:4]) for line in lines[1:]]
-    assert arcs == ["9 10 1 0", "10 11 1 0", "11 11 1 0", "11 0 6 0"]
-    assert [float(line[4]) for line in lines[1:3]] == [0, 0]  # nothing else was possible
-    assert math.exp(-float(lines[3][4])) + math.exp(-float(lines[4][4])) == pytest.approx(1)
+@pytest.mark.parametrize("silence", [None, Silence("SIL", 0.25)])
+def test_a_loop_in_a_graph(silence: Silence | None) -> None:
+    """The word where it is entered, its sequences, and maybe silence behind it."""
+    loop = token_loop([(1,), (2,)], [1, 2], min_tokens=2)
+    around = {"enter": (3, 7, 0.5), "leave": [(4, 0.0), (5, 1.5)]}
+    parts, count = loop_arcs(loop, first=9, **around, silence=silence, silence_id=8)
+    arcs = list(zip(*(np.concatenate(column).tolist() for column in zip(*parts))))
+    assert {state for arc in arcs for state in arc[:2]} == {3, 4, 5, *range(9, 9 + count)}
+    assert [arc for arc in arcs if arc[3]] == [(3, 9, 0, 7, 0.5)]
+
+    def best(tokens: Sequence[int], target: int) -> float:
+        at = [(3, 0, 0.0)]
+        found = math.inf
+        while at:
+            state, read, so_far = at.pop()
+            if state == target and read == len(tokens):
+                found = min(found, so_far)
+            for source, to, token, _, more in arcs:
+                if source == state and (token == 0 or list(tokens[read : read + 1]) == [token]):
+                    at.append((to, read + (token > 0), so_far + more))
+        return found
+
+    for tokens in ((1, 2), (2, 2, 1)):
+        after = 0.0 if silence is None else -math.log(0.75)
+        assert best(tokens, 4) == pytest.approx(0.5 + cost(loop, tokens) + after)
+        assert best(tokens, 5) == pytest.approx(2.0 + cost(loop, tokens) + after)
+        paused = math.inf if silence is None else 0.5 + cost(loop, tokens) - math.log(0.25)
+        assert best([*tokens, 8], 4) == pytest.approx(paused)
+    assert best((1,), 4) == math.inf
 
 
 def test_the_word_stands_before_the_delimiters() -> None:
