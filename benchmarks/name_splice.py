@@ -8,6 +8,8 @@ that no lexicon has them. For each kind of units, in one run:
 - seconds until k2 can search a graph with ``--names`` names, spliced (pronounced before, and
   pronounced now) and compiled again; the best paths of the sentences must agree, or nothing is
   printed;
+- seconds until these names are a piece of a class graph, as prefix trees and composed with the
+  lexicon and determinized;
 - seconds of the search in the graph without names and with them;
 - recall of the names of a user, and the WER of all other words, with 0, 100 and 1,000 other names
   in the list: spliced, and with the context graph of ``--hotwords``. Each has its best setting on
@@ -15,7 +17,8 @@ that no lexicon has them. For each kind of units, in one run:
 
 Outputs of a network are simulated: for each token of a sentence a frame that prefers it, or
 sometimes another one, and a frame that prefers the blank, under noise. So the figures compare
-graphs, and say nothing of a network. The search has LM weight 1 and beam 14.
+graphs, and say nothing of a network. The search has LM weight 1 and beam 14. A public encoder has a
+head with one of these units, so that its graph is one of these.
 """
 
 from __future__ import annotations
@@ -37,26 +40,30 @@ os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from benchmarks.name_graphs import SYLLABLES, graph_of, make_lang, recompiled
+from benchmarks.name_graphs import SYLLABLES, composed_piece, graph_of, make_lang, recompiled
 from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.decoding.first_pass import Decoder
 from privasr_k2.decoding.jobs import DecodeConfig
 from privasr_k2.decoding.recognizer import GraphSettings
-from privasr_k2.graph.contacts import ContactGraph
+from privasr_k2.graph.class_delimiters import ClassDelimiters
+from privasr_k2.graph.class_pieces import names_piece
+from privasr_k2.graph.contacts import CLASS, ContactGraph
 from privasr_k2.graph.hlg import Graph
-from privasr_k2.graph.hotwords import compile_hotword_graph
+from privasr_k2.graph.hotwords import compile_hotword_graph, with_words
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spellings
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.pruning import prune_to
+from privasr_k2.lm.sub_lm import make_sub_lm
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.align import align
 from privasr_k2.text.hotwords import Hotword, Hotwords
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMON = ROOT / "conf/common.yaml"
-BOOKS = Path(os.environ.get("PRIVASR_SHARED_DATA", "")) / "books/books.txt.gz"
+BOOKS = Path(os.environ.get("PRIVASR_SHARED_DATA", ROOT.parent / "shared/data"))
+BOOKS /= "books/books.txt.gz"
 OTHERS, BONUSES, LOG_PROBS = (0, 100, 1000), (1.0, 2.0, 4.0), (-6.0, -4.0, -2.0)
 OF_USER = 50
 BEAM = 14.0
@@ -101,7 +108,13 @@ def make_names(count: int) -> list[tuple[str, str]]:
 
 
 def read_text(path: Path, words: int, lines: int) -> tuple[list[list[str]], list[str]]:
-    """Lines of the frequent words alone, and these words."""
+    """Lines, and their most frequent words.
+
+    Raises:
+        SystemExit: no such file.
+    """
+    if not path.is_file():
+        raise SystemExit(f"{path}: no text; give some, a sentence a line, gzip: --in-text FILE")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         text = [line.lower().split() for line in itertools.islice(file, lines)]
     counts = Counter(word for line in text for word in line if word.isalpha() and word.isascii())
@@ -236,6 +249,13 @@ class Run:
         log_prob = self.settings.contact_log_prob
         graph, *spliced = timed(self._spliced(names, log_prob), self.args.repeats)
         even = {entry.words: 1.0 for entry in names.entries}
+        whole, sub = with_words(self.lang, names), make_sub_lm(even, "tree", place="names")
+        delimiters = ClassDelimiters(len(whole.words), (CLASS,))
+        making = (whole, sub, CLASS, delimiters, self.settings, None)
+        piece, *as_trees = timed(lambda: names_piece(*making), self.args.repeats)
+        composed, *by_composing = timed(
+            lambda: composed_piece(whole, sub, delimiters.first + 1), self.args.repeats
+        )
         again, *compiled = timed(
             lambda: recompiled(self.lang, self.model, names, self.settings, log_prob, even), 1
         )
@@ -261,6 +281,8 @@ class Run:
         return {
             "distinct_words": len(words), "pronounced_s": pronounced, "spliced_s": spliced,
             "compiled_s": compiled, "base_compiled_s": self.compiled, "arcs": sizes,
+            "piece_s": as_trees, "composed_piece_s": by_composing,
+            "piece_arcs": [piece.num_arcs, composed.num_arcs],
             "same_best_paths": [sum(same), len(same)], "frames": frames,
             "search_processor_s": {name: round(value, 3) for name, value in spent.items()},
         }  # fmt: skip
@@ -307,6 +329,49 @@ class Run:
         }  # fmt: skip
 
 
+def speed_rows(args: Any, units: str, speed: dict[str, Any]) -> list[Row]:
+    """Rows of :meth:`Run.speed`, which are printed as well."""
+    same, all_of_them = speed["same_best_paths"]
+    if same != all_of_them:
+        raise SystemExit(
+            f"{units}: the best paths of {all_of_them - same} sentences differ: no row"
+        )
+    print(json.dumps({"units": units, **speed}), flush=True)
+    pairs = (
+        (f"{args.names} names into a graph of {args.ngrams} n-grams", "spliced_s", "compiled_s",
+         "compiling the graph again"),
+        (f"{args.names} names as a piece of a class graph", "piece_s", "composed_piece_s",
+         "composed with the lexicon, determinized"),
+    )  # fmt: skip
+    rows = [
+        Row(f"{what}, {units}", speed[ours][1], speed[theirs][1], "processor s", peer, "less")
+        for what, ours, theirs, peer in pairs
+    ]
+    spent = speed["search_processor_s"]
+    for said in ("names said", "none said"):
+        what = f"search with {args.names} names, {units}, {said}"
+        pair = spent[f"with names, {said}"], spent[f"without names, {said}"]
+        rows.append(Row(what, *pair, "processor s", "without names", "less"))
+    return rows
+
+
+def accuracy_rows(units: str, found: Sequence[dict[str, Any]]) -> list[Row]:
+    """Rows of :meth:`Run.accuracy`, which are printed as well."""
+    for row in found:
+        print(json.dumps({"units": units, **row}), flush=True)
+    rows = []
+    for one, two in zip(found[1::2], found[2::2]):
+        beside = f"beside {one['others']} others, {units}"
+        for what, key, better in (
+            ("recall of a user's names", "recall", "more"),
+            ("WER of all other words", "wer_of_others", "less"),
+        ):
+            if one[key] > 0 and two[key] > 0:  # without an error there is no ratio
+                pair = one[key], two[key]
+                rows.append(Row(f"{what} {beside}", *pair, "%", "a context graph", better))
+    return rows
+
+
 def main() -> None:
     """Measure and print JSON."""
     sizes = {"names": 20000, "words": 5000, "lines": 40000, "ngrams": 100000}
@@ -314,30 +379,18 @@ def main() -> None:
     parser.add_argument("--units", nargs="+", default=["phone", "char", "bpe_500"])
     parser.add_argument("--in-text", type=Path, default=BOOKS)
     parser.add_argument("--gain", type=float, default=6.0, help="of the right output over noise")
-    parser.add_argument("--accuracy", choices=("true", "false"), default="true")
+    for name in ("speed", "accuracy"):
+        parser.add_argument(f"--{name}", choices=("true", "false"), default="true")
     args = parser.parse_args()
+    parts = ("speed", "accuracy")
+    if not (wanted := [name for name in parts if getattr(args, name) == "true"]):
+        parser.error("--speed or --accuracy must be true")
     for units in args.units:
         with tempfile.TemporaryDirectory() as folder:
             run = Run(args, units, Path(folder))
-            speed = run.speed()
-            assert speed["same_best_paths"][0] == speed["same_best_paths"][1], speed
-            print(json.dumps({"units": units, **speed}), flush=True)
-            rows = run.accuracy() if args.accuracy == "true" else []
-        for row in rows:
-            print(json.dumps({"units": units, **row}), flush=True)
-        what = f"{args.names} names into a graph of {args.ngrams} n-grams, {units}"
-        peer = "compiling the graph again"
-        pair = speed["spliced_s"][1], speed["compiled_s"][1]
-        made = [Row(what, *pair, "processor s", peer, "less")]
-        spent = speed["search_processor_s"]
-        what = f"search with {args.names} names, {units}"
-        for said in ("names said", "none said"):
-            pair = spent[f"with names, {said}"], spent[f"without names, {said}"]
-            made.append(Row(f"{what}, {said}", *pair, "processor s", "without names", "less"))
-        for one, two in zip(rows[1::2], rows[2::2]):
-            what = f"recall of a user's names beside {one['others']} others, {units}"
-            pair = one["recall"], two["recall"]
-            made.append(Row(what, *pair, "%", "a context graph", "more"))
+            speed = run.speed() if "speed" in wanted else {}
+            rows = run.accuracy() if "accuracy" in wanted else []
+        made = [*(speed_rows(args, units, speed) if speed else ()), *accuracy_rows(units, rows)]
         append_rows(args.out_rows, made)
 
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from benchmarks.measuring import measured, mebibytes, of_verb
+from benchmarks.name_splice import read_text
 from benchmarks.products import Products
 from benchmarks.rows import Row, append_rows, command_line, read_rows
 from benchmarks.scaling import fit
@@ -72,6 +73,11 @@ def test_verbs_of_benchmarks_are_there() -> None:
         found |= set(re.findall(r"\b(?:run|of_verb)\(\s*\"([a-z_]+)\"", path.read_text("utf-8")))
     assert {"decode", "export", "train_lm"} <= found
     assert not found - {path.stem for path in (ROOT / "privasr_k2/bin").glob("*.py")}
+
+
+def test_a_text_that_is_not_there_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"books\.txt\.gz: no text; .*--in-text"):
+        read_text(tmp_path / "books.txt.gz", 1, 1)
 
 
 def test_ratio_is_how_many_times_as_good() -> None:
