@@ -166,7 +166,7 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
         spoken = strings.longer(level.strings[way], words[arc])
         level = _Ways(level.sources[way], targets[arc], level.costs[way] + costs[arc], spoken)
     ways = _Ways.joined([*levels, level])
-    pairs = ways.sources * np.int64(fst.num_states) + ways.targets
+    pairs = ways.sources.astype(np.int64) * fst.num_states + ways.targets
     order = np.argsort(pairs, kind="stable")
     same = np.diff(pairs[order]) == 0
     several = np.zeros(len(order), dtype=bool)

@@ -115,3 +115,20 @@ def test_strings_have_one_number() -> None:
     words, starts = strings.table()
     shown = [words[starts[n] : starts[n + 1]].tolist() for n in second.tolist()]
     assert shown == [[7, 4], [7], [7], [4]]
+
+
+def test_pairs_of_states_are_told_apart_in_a_large_graph() -> None:
+    """Two pairs that would be one in 32 bits."""
+    size, first, second = 70_000, (61_362, 10), (5, 22_714)
+    keys = [source * size + target for source, target in (first, second)]
+    assert keys[0] != keys[1] and keys[0] % 2**32 == keys[1] % 2**32
+    arcs = [
+        (0, first[0], 1, 0.0), (*first, 0, 1.0), (first[1], 3, 2, 0.0),
+        (0, second[0], 4, 0.0), (*second, 0, 2.0), (second[1], 3, 5, 0.0),
+    ]  # fmt: skip
+    sources, targets, labels, costs = (np.array(column) for column in zip(*arcs))
+    finals = np.full(size, np.inf)
+    finals[3] = 0.0
+    plain = remove_epsilons(Fst.from_arcs(sources, targets, labels, labels, costs, finals))
+    assert sorted(plain.labels.tolist()) == [-1, 1, 2, 4, 5]
+    assert sorted(plain.scores.tolist()) == [-2.0, -1.0, 0.0, 0.0, 0.0]
