@@ -17,6 +17,8 @@ from privasr_k2.text.languages import ENGLISH, PHONES_OF_OTHERS, is_english, lan
 #: The layer of a public encoder below each part that is trained; none: its last.
 BELOW: Mapping[str, tuple[int, ...]] = {"head": (), "last_block": (-2,), "bias": (0,), "lora": (0,),
                                         "all": (0,)}
+#: Manifests of all text, where a part of it is spoken.
+ALL_TEXT = "data/manifests_text"
 LAYER_NAMES = {0: "_layer0", -2: "_before_last"}
 
 
@@ -73,9 +75,9 @@ def prepare_data(
     """
     d = r.data
     name = lang_name or d.token_type
-    manifests, lang, settings = "data/manifests", f"data/lang_{name}", {}
+    manifests, lang, settings = r.corpus.manifests, f"data/lang_{name}", {}
     if r.corpus.text_options and not speech:  # beside those of the part that is spoken
-        manifests, lang = f"{manifests}_text", f"{lang}_text"
+        manifests, lang = ALL_TEXT, f"{lang}_text"
         settings = dict(word.split("=", 1) for word in r.corpus.text_options.split())
     prepare_corpus(r, "manifests", manifests, **settings)
     feats = outputs = ""

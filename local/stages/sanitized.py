@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from local.stages.data import (
+    ALL_TEXT,
     Data,
     needs_lower_case,
     prepare_corpus,
@@ -74,9 +75,7 @@ def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None,
         r.refuse("--backend kaldi", "k2, which alone decodes with graphs of names", "kaldi",
                  "remove it")
     needs_lower_case(r, "name lists")
-    texts = "data/manifests"
-    if r.corpus.text_options:
-        texts += "_text"
+    texts = ALL_TEXT if r.corpus.text_options else r.corpus.manifests
     if r.corpus.text_options and am:  # else prepare_data makes them
         settings = dict(word.split("=", 1) for word in r.corpus.text_options.split())
         prepare_corpus(r, "manifests of all text", texts, **settings)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,7 @@ from privasr_k2.fileio import parse_record, read_lines
 if TYPE_CHECKING:
     from lhotse import CutSet
 
-_ROLES = ("train", "dev", "test")
+ROLES = ("train", "dev", "test")
 _PEOPLE = "actors artist cast contact_name directed_by director doctor_name receiver recipient_name"
 _PLACES = (
     "area city city_of_event destination destination_airport destination_city from from_city "
@@ -61,23 +62,33 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of ``train``, ``dev`` and ``test``."""
     from lhotse import CutSet
 
-    folder, options = given.folder().absolute(), given.settings(SgdConfig)
-    if missing := [role for role in _ROLES if not (folder / f"{role}.jsonl.gz").is_file()]:
-        expected = f"train.jsonl.gz, dev.jsonl.gz and test.jsonl.gz, no {missing[0]}"
-        raise DataError(folder, expected, shown(folder), "correct --corpus-dir")
-    cuts = {role: make_cuts(_turns(folder / f"{role}.jsonl.gz", role)) for role in _ROLES}
+    options = given.settings(SgdConfig)
+    cuts = {role: make_cuts(of_role) for role, of_role in utterances(given).items()}
     if options.speech == "none":
         return cuts
-    hours = {role: getattr(options, f"max_hours_{role}") for role in _ROLES}
+    hours = {role: getattr(options, f"max_hours_{role}") for role in ROLES}
     part = SpokenPart("sgd", hours, options.conditions, options.seed, whole_speakers=True)
     by_role = {role: [*of_role] for role, of_role in cuts.items()}
     spoken = part.speak(by_role, given.out_dir / "audio", given.num_jobs)
     return {role: CutSet.from_cuts(of_role) for role, of_role in spoken.items()}
 
 
-def _turns(path: Path, role: str) -> Iterator[Utterance]:
+def utterances(given: CorpusInput, most_users: int = 0) -> dict[str, Iterator[Utterance]]:
+    """What users say, by role; of each role the first users alone where ``most_users`` is not 0.
+
+    Raises:
+        DataError: a missing file, or, where a role is read, its lines that are no dialogues.
+    """
+    folder = given.folder().absolute()
+    if missing := [role for role in ROLES if not (folder / f"{role}.jsonl.gz").is_file()]:
+        expected = f"train.jsonl.gz, dev.jsonl.gz and test.jsonl.gz, no {missing[0]}"
+        raise DataError(folder, expected, shown(folder), "correct --corpus-dir")
+    return {role: _turns(folder / f"{role}.jsonl.gz", role, most_users) for role in ROLES}
+
+
+def _turns(path: Path, role: str, most_users: int) -> Iterator[Utterance]:
     problems: list[Problem] = []
-    for number, line in read_lines(path):
+    for number, line in islice(read_lines(path), most_users or None):
         place = f"{path}:{number}"
         dialogue = parse_record(line, place, way_out="mend the line")
         try:

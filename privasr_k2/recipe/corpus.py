@@ -42,6 +42,9 @@ class Corpus:
         vocabulary_lists: name lists whose words every vocabulary has.
         further_text: tagged text that comes with its manifests.
         text_options: settings of ``prepare_corpus`` for all text, where speech covers a part of it.
+        spoken_recipes: the same for single recipes, on a corpus whose other recipes are about
+            text: their manifests stand beside those of the others.
+        manifests: the folder of the manifests, relative to the work folder.
         settings: of ``prepare_corpus``, which the name on the command line brings.
         source: the file or folder of a user's own corpus; None for those of ``egs/``.
     """
@@ -64,15 +67,19 @@ class Corpus:
     vocabulary_lists: str = ""
     further_text: str = ""
     text_options: str = ""
+    spoken_recipes: Mapping[str, str] = field(default_factory=dict)
+    manifests: str = "data/manifests"
     settings: Mapping[str, str] = field(default_factory=dict)
     source: Path | None = None
 
     def for_recipe(self, recipe: str, root: Path) -> Corpus:
         """The corpus as one recipe reads it."""
-        if (name := self.recipe_definitions.get(recipe)) is None:
-            return self
-        file = root / f"privasr_k2/corpora/{name}.py"
-        return dataclasses.replace(self, definition=file, conf_name=name)
+        changed: dict[str, Any] = {}
+        if (name := self.recipe_definitions.get(recipe)) is not None:
+            changed |= {"definition": root / f"privasr_k2/corpora/{name}.py", "conf_name": name}
+        if (text := self.spoken_recipes.get(recipe)) is not None:
+            changed |= {"text_options": text, "manifests": f"{self.manifests}_spoken"}
+        return dataclasses.replace(self, **changed)
 
     def defaults(
         self,
