@@ -58,6 +58,14 @@ def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> No
             num_jobs=True, **files)
 
 
+def prepare_other_corpus(r: Recipe, name: str, raw: Path | None, manifests: str) -> Path:
+    """Stage 0: manifests of another corpus of ``egs/``; its definition."""
+    definition = r.root / f"privasr_k2/corpora/{name}.py"
+    r.stage(0, f"manifests of {name}", "prepare_corpus", in_definition=definition, raw_corpus=raw,
+            out_dir=manifests, num_jobs=True, config=r.corpus_config(name, r.corpus.conf))
+    return definition
+
+
 def needs_lower_case(r: Recipe, what: str) -> None:
     """Refuse another case than lower beside what is normalized to it."""
     if r.data.text_case in ("keep", "upper"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from local.stages import voted_text
-from local.stages.data import needs_lower_case, prepare_data
+from local.stages.data import needs_lower_case, prepare_data, prepare_other_corpus
 from local.stages.sanitized import public_lists
 from privasr_k2.recipe import layers
 from privasr_k2.recipe.declare import Recipe
@@ -97,11 +97,8 @@ def _of_corpus(r: Recipe, o: MeasuredOptions, cased: str | None) -> list[_Text]:
     if not o.measured_corpus:
         return []
     name = o.measured_corpus
-    definition = r.root / f"privasr_k2/corpora/{name}.py"
     manifests = f"data/measured/{name}/manifests"
-    r.stage(0, f"manifests of {name}", "prepare_corpus", in_definition=definition,
-            raw_corpus=o.measured_dir, out_dir=manifests, num_jobs=True,
-            config=r.corpus_config(name, r.corpus.conf))
+    definition = prepare_other_corpus(r, name, o.measured_dir, manifests)
     if cased is None:
         r.refuse("--measured-corpus", "--public-text, whose names are its lists", "none", "add it")
     lists = _lists(r, f"lists without dates, {name}", str(cased), f"data/measured/{name}/lists")

@@ -12,6 +12,7 @@ from local.stages.data import (
     prepare_corpus,
     prepare_data,
     prepare_lang,
+    prepare_other_corpus,
 )
 from local.stages.first_pass import Am, AmOptions, train_acoustic_model
 from privasr_k2.recipe.declare import Recipe
@@ -33,6 +34,9 @@ class SanitizedOptions(AmOptions):
     gold: bool = option(False, "all names are annotated: taggers are measured by that")
     public_text: Path | None = path_option("annotated public text (CoNLL): its names are the lists")
     public_names: Path | None = path_option("folder of lists: per.txt org.txt loc.txt misc.txt")
+    names_corpus: str = option(
+        "", "corpus of egs/ whose dev and test are public text: names that spaCy finds there, too")
+    names_dir: Path | None = path_option("where --names-corpus is")
     lm_epochs: Count | None = option(None, "epochs of neural LMs (default: conf/lm_*.yaml)")
 
 
@@ -120,7 +124,21 @@ def public_lists(r: Recipe, o: SanitizedOptions) -> str:
                      config="tag_entities", raw_conll=o.public_text,
                      out_text="data/public/tagged.jsonl.gz", set={"taggers": ["gold"]})
     return r.stage(0, "public lists of names", "make_name_lists", config="name_lists",
-                   in_tagged=tagged, out_lists="data/public/lists")
+                   in_tagged=[tagged, *_found_in_public_text(r, o)], out_lists="data/public/lists")
+
+
+def _found_in_public_text(r: Recipe, o: SanitizedOptions) -> list[str]:
+    """Stage 0: names of another corpus's text, which nobody annotated."""
+    if not o.names_corpus:
+        return []
+    name, folder = o.names_corpus, f"data/public/{o.names_corpus}"
+    if o.names_dir is None:
+        r.refuse("--names-corpus", "--names-dir with it", "none", "say where the corpus is")
+    definition = prepare_other_corpus(r, name, o.names_dir, f"{folder}/manifests")
+    texts = [f"{folder}/manifests/cuts_{role}.jsonl.gz" for role in ("dev", "test")]
+    return [r.stage(0, f"names in {name}", "tag_entities", config="tag_entities", num_jobs=True,
+                    in_text=texts, in_definition=definition, out_text=f"{folder}/tagged.jsonl.gz",
+                    set={"taggers": ["spacy"]})]
 
 
 def tagged_parts(
