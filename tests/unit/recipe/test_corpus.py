@@ -23,6 +23,14 @@ def test_every_corpus_of_egs_is_read() -> None:
             assert corpus.for_recipe(recipe, ROOT).definition.is_file()
 
 
+def test_a_recipe_with_a_spoken_part_of_a_corpus_of_text() -> None:
+    sgd = find_corpus("sgd", ROOT, ROOT)
+    text, spoken = (sgd.for_recipe(recipe, ROOT) for recipe in ("fedlm", "classlm"))
+    assert (text.manifests, text.text_options) == ("data/manifests", "")
+    assert (spoken.manifests, spoken.text_options) == ("data/manifests_spoken", "speech=none")
+    assert (text.conf_name, spoken.conf_name) == ("sgd", "sgd_names")
+
+
 def test_defaults_of_a_recipe_and_its_paths() -> None:
     an4 = find_corpus("an4", ROOT, ROOT)
     defaults = an4.defaults("pate", {"public_dir", "token_type"}, "small")
