@@ -14,7 +14,9 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Generic, TypeVar
 
 from privasr_k2.errors import ConfigError
@@ -22,6 +24,30 @@ from privasr_k2.errors import ConfigError
 VARIABLE = "PRIVASR_PLUGINS"
 T = TypeVar("T")
 _begun: set[str] = set()
+
+
+class _Uncached(SourceFileLoader):
+    """Compiles the source each time: Python's cache takes an edit within a second for none."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+def import_file(path: Path, name: str) -> ModuleType:
+    """The module of a Python file, as the file is now.
+
+    Args:
+        name: of the module. It is in ``sys.modules`` before the file runs: dataclasses and spawned
+            processes look their module up there.
+    """
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Uncached(name, str(path)))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def load_plugins() -> None:
@@ -36,13 +62,10 @@ def load_plugins() -> None:
             continue
         _begun.add(str(path))
         module_name = f"privasr_plugin_{len(_begun)}_{path.stem}"
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        if spec is None or spec.loader is None or not path.is_file():
+        if path.suffix != ".py" or not path.is_file():
             raise ConfigError(VARIABLE, "Python files", name, "correct the path")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module  # dataclasses look up their annotations there
         try:
-            spec.loader.exec_module(module)
+            import_file(path, module_name)
         except (ImportError, SyntaxError) as error:
             found = f"{type(error).__name__}: {error}"
             place = f"{VARIABLE}: {path}"

@@ -6,9 +6,7 @@ Importing this module imports neither lhotse nor torch.
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.plugins import import_file
 from privasr_k2.text.languages import ENGLISH
 from privasr_k2.text.normalize import normalize_english
 
@@ -175,16 +174,11 @@ def load_corpus(definition: Path) -> Corpus:
     if not definition.is_file():
         expected = "a Python file that exports CORPUS"
         raise DataError(definition, expected, "nothing", "correct the path of the corpus")
-    name = f"privasr_k2_corpus_{definition.stem}"
-    spec = importlib.util.spec_from_file_location(name, definition)
-    if spec is None or spec.loader is None:
+    if definition.suffix != ".py":
         expected = "a file whose name ends in .py"
         raise DataError(definition, expected, definition.name, "rename the file")
-    module = importlib.util.module_from_spec(spec)
-    # Before it runs: dataclasses and spawned processes look their module up by name.
-    sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        module = import_file(definition, f"privasr_k2_corpus_{definition.stem}")
     except (ImportError, SyntaxError, NameError) as error:
         expected, found = "a Python file that can be imported", f"{type(error).__name__}: {error}"
         raise DataError(definition, expected, found, "correct the file") from error

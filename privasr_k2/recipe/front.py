@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib.util
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from privasr_k2.errors import ConfigError
+from privasr_k2.plugins import import_file
 from privasr_k2.recipe import layers, options, plan
 from privasr_k2.recipe.corpus import Corpus, corpus_names, find_corpus
 from privasr_k2.recipe.declare import DataOptions, Launchers, Recipe, RunOptions, command_line
@@ -217,12 +217,7 @@ def load_file(file: Path, root: Path) -> ModuleType:
     """The module of a Python file; ``local`` can be imported by it."""
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    spec = importlib.util.spec_from_file_location(f"recipe_{file.stem}", file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return import_file(file, f"recipe_{file.stem}")
 
 
 def _load_recipe(file: Path, root: Path) -> ModuleType:
