@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections import Counter
@@ -14,16 +15,18 @@ from privasr_k2.constraints import Checked, Count, Natural, one_of
 from privasr_k2.data.manifests import cuts_path, load_cuts
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.fileio import read_lines
-from privasr_k2.lm.arpa import Arpa, read_arpa
+from privasr_k2.lm.arpa import BOS, EOS, UNK, Arpa, read_arpa
 from privasr_k2.lm.names import read_words
 from privasr_k2.lm.ngram import (
     DISCOUNTINGS,
+    Counts,
     count_ngrams,
     estimate,
     history_frequencies,
     perplexity,
 )
 from privasr_k2.lm.pruning import prune_to
+from privasr_k2.text.tags import is_tag
 
 log = logging.getLogger(__name__)
 
@@ -135,9 +138,14 @@ def choose_text(
 def train_ngram(
     sentences: Sentences, vocabulary: Sequence[str], config: NgramConfig, *, held_out: Sentences
 ) -> Arpa:
-    """Estimate and prune; logs sizes, seconds and the perplexity of ``held_out``."""
+    """Estimate and prune; logs sizes, seconds and the perplexity of ``held_out``.
+
+    Raises:
+        DataError: text without any word of the vocabulary, as one in another case.
+    """
     clock = time.perf_counter()
     counts = count_ngrams(sentences, vocabulary, order=config.order)
+    _check_known(counts, sentences)
     model = estimate(counts, config.discounting)
     seconds = time.perf_counter() - clock
     log.info("estimated in %.1f s from %d sentences", seconds, len(sentences))
@@ -146,6 +154,22 @@ def train_ngram(
         model, threshold = prune_to(model, config.max_ngrams, history_frequencies(counts))
         log_figures(f"pruned at threshold {threshold:.2e}", model, held_out)
     return model
+
+
+def _check_known(counts: Counts, sentences: Sentences) -> None:
+    """Refuse text whose words are all unknown, and warn of more than half; tags do not count."""
+    number_of = dict(zip(counts.words, counts.counts[0].tolist()))
+    unknown = number_of.pop(UNK)
+    known = sum(n for word, n in number_of.items() if word not in (BOS, EOS) and not is_tag(word))
+    if unknown <= known:
+        return
+    words = (word for sentence in sentences for word in sentence)
+    examples = " ".join(itertools.islice((word for word in words if word not in number_of), 3))
+    if not known:
+        found, way_out = f"none of {unknown}: {examples} ...", "write it in the case of words.txt"
+        raise DataError("the text of the language model", "words of words.txt", found, way_out)
+    share = 100 * unknown / (unknown + known)
+    log.warning("%.0f %% of the text's words are not in words.txt: %s ...", share, examples)
 
 
 def import_arpa(

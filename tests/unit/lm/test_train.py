@@ -105,6 +105,18 @@ def test_figures_are_logged_before_and_after_pruning(caplog: pytest.LogCaptureFi
     assert caplog.text.count("perplexity of dev") == 2
 
 
+@pytest.mark.parametrize("tags", [[], ["<PER>"]])
+def test_text_of_other_words_is_refused(tags: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    words = [*"abc", *tags]
+    with pytest.raises(DataError, match="none of 6: A B B"):
+        train_ngram([[*"AB", *tags], list("BCAB")], words, CONFIG, held_out=[])
+    for upper, warned in (("ABC", False), ("ABCD", True)):
+        caplog.clear()
+        train_ngram([[*"abc", *upper, *tags]], words, CONFIG, held_out=[])
+        assert ("57 % of the text's words" in caplog.text) == warned
+    train_ngram([tags or ["a"]], words, CONFIG, held_out=[])  # a class alone is no other word
+
+
 def test_an_imported_model_is_checked_and_pruned(tmp_path: Path) -> None:
     model = train_ngram([list("abab"), list("cab")], list("abc"), CONFIG, held_out=[])
     write_arpa(model, tmp_path / "a.arpa")
