@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privasr_k2.errors import GraphError
-from privasr_k2.fileio import atomic_path, write_text
+from privasr_k2.fileio import atomic_path, read_lines, write_text
 from privasr_k2.graph.epsilons import WordArcs
 from privasr_k2.graph.folder import check_labels
 from privasr_k2.graph.hlg import Compiled, Graph, save_graph
@@ -34,7 +35,8 @@ def import_hlg(path: Path, lang: Lang, folder: Path) -> dict[str, Any]:
 
     Raises:
         DataError: no such file, a truncated one, or a pickle that would run code.
-        GraphError: tokens or words beyond those of ``lang``, or no CTC topology.
+        GraphError: tokens or words beyond those of ``lang``, other tables beside the file, or no
+            CTC topology.
     """
     fsa = read_fsa(path)
     check_labels(
@@ -44,6 +46,7 @@ def import_hlg(path: Path, lang: Lang, folder: Path) -> dict[str, Any]:
         largest_word=int(fsa.words.max(initial=0)),
         num_words=len(lang.words) - 1,
     )
+    _check_tables(path.parent, lang)
     topology = topology_of(fsa.sources, fsa.targets, fsa.labels, path)
     # As k2 has it, label -1 comes last.
     order = np.lexsort((fsa.labels.view(np.uint32), fsa.sources))
@@ -63,6 +66,25 @@ def import_hlg(path: Path, lang: Lang, folder: Path) -> dict[str, Any]:
     }
     save_graph(Compiled(arcs, None, lang.words, {}), lang, info, folder)
     return info
+
+
+def _check_tables(folder: Path, lang: Lang) -> None:
+    """Refuse a language folder of other symbols than those beside HLG, whose labels are numbers.
+
+    Raises:
+        GraphError: the first symbol that differs.
+    """
+    for name, ours in (("tokens.txt", lang.tokens), ("words.txt", lang.words)):
+        if not (folder / name).is_file():
+            continue
+        theirs = [line.split()[0] for _, line in read_lines(folder / name) if line.strip()]
+        # The blank has several names; behind the last ones are marks, which graphs have anew.
+        pairs = zip_longest(ours, theirs[: len(ours)], fillvalue="none")
+        for number, (symbol, one) in enumerate(pairs):
+            if number and symbol != one:
+                place, expected = lang.folder / name, f"symbol {number} of {folder / name}: {one}"
+                way_out = "import the lang folder of HLG.pt first, with --raw-icefall-lang"
+                raise GraphError(place, expected, symbol, way_out)
 
 
 def topology_of(sources: np.ndarray, targets: np.ndarray, labels: np.ndarray, path: Path) -> str:

@@ -108,6 +108,20 @@ def test_their_order_of_arcs_does_not_matter(tmp_path: Path, lang: Lang) -> None
     assert (np.diff(ends[:, 0] << 32 | ends[:, 1]) >= 0).all()
 
 
+@pytest.mark.parametrize("name", ["tokens.txt", "words.txt"])
+def test_the_tables_beside_hlg_are_those_of_the_lang(tmp_path: Path, lang: Lang, name: str) -> None:
+    write_hlg(tmp_path, lang, "standard")
+    table = tmp_path / "phone" / name
+    whole = table.read_text().splitlines(keepends=True)
+    for lines in ([whole[0], whole[1].replace(" 1", "X 1"), *whole[2:]], whole[:3]):
+        table.write_text("".join(lines))
+        with pytest.raises(GraphError, match=f"lang/{name}: expected symbol"):
+            import_hlg(tmp_path / "phone/HLG.pt", lang, tmp_path / "graph")
+        assert not (tmp_path / "graph").exists()
+    table.unlink()
+    import_hlg(tmp_path / "phone/HLG.pt", lang, tmp_path / "graph")
+
+
 def test_other_files_are_refused(tmp_path: Path, lang: Lang) -> None:
     HLG = write_hlg(tmp_path, lang, "standard")
     path, out = tmp_path / "phone/HLG.pt", tmp_path / "graph"
