@@ -302,7 +302,7 @@ class _Directory:
         return files
 
     def _run(self, commands: Table, pipes: Pipes) -> dict[str, Path]:
-        """Run commands, which the user allowed, and keep what they write."""
+        """Run commands, which the user allowed, and keep what those write that end well."""
         pipes.out_dir.mkdir(parents=True, exist_ok=True)
         paths = {key: pipes.out_dir / f"{n:07d}.wav" for n, key in enumerate(commands)}
 
@@ -319,6 +319,7 @@ class _Directory:
                 if problem is not None:
                     place, expected = commands[key].place, "a command that succeeds"
                     self._problem(place, expected, problem, kinds.FAILED_PIPE)
+                    del paths[key]  # one problem, not also that of an empty file
         return paths
 
     def _resolve(self, name: str) -> Path:
