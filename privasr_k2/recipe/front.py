@@ -260,9 +260,10 @@ def _summary(file: Path) -> str:
 
 
 def _conf_keys(root: Path) -> dict[str, str]:
-    """The file and section of every key of ``conf/``."""
+    """The file and section of every key of ``conf/``; of several, the one that an option sets."""
+    sections = sorted(layers.defaults(root).items(), key=lambda item: item[0] == options.LANG)
     return {
         key: str(Path(address).relative_to(root))
-        for address in layers.defaults(root).values()
+        for _, address in sections
         for key in keys_of(Path(address))
     }

@@ -38,6 +38,9 @@ from privasr_k2.constraints import (
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines
 
+LANG = "lang"
+"""The section whose keys ``--lang-options`` sets."""
+
 T = TypeVar("T")
 #: Recipes take the types of their options from here, too.
 __all__ = [
@@ -272,6 +275,8 @@ def _metavar(annotation: Any) -> str:
 
 def _way_out(name: str, fields: Mapping[str, Any], conf_keys: Mapping[str, str]) -> str:
     if name in conf_keys:
+        if "lang_options" in fields and conf_keys[name].endswith(f"#{LANG}"):
+            return f"write --lang-options {name}=VALUE"
         return f"it is a key of {conf_keys[name]}: set it in the corpus's conf"
     near = difflib.get_close_matches(name, fields, 1)
     return f"did you mean --{near[0].replace('_', '-')}?" if near else "--help lists all options"

@@ -11,7 +11,8 @@ from annotated_types import MinLen
 
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import options
-from privasr_k2.recipe.front import declare
+from privasr_k2.recipe.declare import DataOptions
+from privasr_k2.recipe.front import _conf_keys, declare
 from privasr_k2.recipe.options import (
     Choices,
     Count,
@@ -24,6 +25,7 @@ from privasr_k2.recipe.options import (
     option,
     path_option,
 )
+from tests.support.conf import ROOT
 
 
 @dataclass(frozen=True)
@@ -127,3 +129,12 @@ def test_what_was_read_is_remembered() -> None:
     read: set[str] = set()
     tracked = options.Tracked(Options(), read)
     assert tracked.start == "public" and read == {"start"}
+
+
+def test_a_key_of_the_language_folder_names_its_option() -> None:
+    keys = _conf_keys(ROOT)  # g2p is a key of other sections, too
+    with pytest.raises(ConfigError, match="way out: write --lang-options g2p=VALUE"):
+        options.parse(
+            [DataOptions], ["--g2p", "espeak:de"],
+            renamed={}, conf_keys=keys, caller=Path("/here"), prog="x", help="",
+        )  # fmt: skip
