@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import remove_tree
 from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
 
@@ -73,19 +74,24 @@ class CheckpointManager:
     def resume(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
     ) -> TrainerState:
-        """Restore the latest checkpoint of this fingerprint, if any, and return its state."""
+        """Restore the latest checkpoint of this fingerprint, if any, and return its state.
+
+        Raises:
+            ConfigError: epochs to be averaged that an equal training has not kept. Nothing changes.
+        """
         if self._writes:
             for unfinished in self._folder.glob(".*.tmp.*"):  # what a kill interrupted
                 unfinished.unlink()
         latest = self._folder / LATEST
         header = read_header(latest) if latest.is_file() else None
         known = header is not None and header["fingerprint"] == self._fingerprint
-        if not known or not self._has_enough(header):
+        if not known:
             if self._writes and self._folder.is_dir():
-                problem = "of other data or another configuration, or too few are kept"
+                problem = "of other data or another configuration"
                 log.warning("%s: %s; training anew", self._folder, problem)
                 remove_tree(self._folder)
             return TrainerState()
+        self._check_enough(header)
         restore_training(latest, model, optimizer)
         scaler.load_state_dict(header["scaler"])
         state = TrainerState(**header["place"])
@@ -95,10 +101,18 @@ class CheckpointManager:
         log.info("continuing in epoch %d after %d batches, step %d", *place)
         return state
 
-    def _has_enough(self, header: Mapping[str, Any]) -> bool:
-        """Whether the epochs that the header's rule kept include all that are averaged."""
-        nothing_removed = header["place"]["epoch"] <= header["keep"]
-        return nothing_removed or (header["best"] == self._best and header["keep"] >= self._average)
+    def _check_enough(self, header: Mapping[str, Any]) -> None:
+        """Refuse an average of epochs that are gone: a new average is no reason to train."""
+        kept, best = header["keep"], header["best"]
+        if header["place"]["epoch"] <= kept or (best == self._best and kept >= self._average):
+            return
+        rule, found = ("best" if which else "last" for which in (best, self._best))
+        raise ConfigError(
+            self._folder,
+            f"an average of its {rule} epochs, of which {kept} are kept",
+            f"one of the {found} {self._average}",
+            "set avg and average_over so, or train anew with --force true --stage N --stop-stage N",
+        )
 
     def save_training(
         self, state: TrainerState, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any

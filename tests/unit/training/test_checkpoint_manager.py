@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from privasr_k2.compat import grad_scaler
-from privasr_k2.errors import DataError
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.training import checkpoint_manager
 from privasr_k2.training.checkpoint_manager import CheckpointManager, TrainerState
 
@@ -83,15 +83,17 @@ def test_a_process_that_does_not_lead_writes_nothing(tmp_path):
     ("keep", "best", "continued"),
     [(1, False, True), (2, False, True), (3, False, False), (2, True, False)],
 )
-def test_averaging_otherwise_needs_no_training_where_enough_is_kept(
-    tmp_path, keep, best, continued
-):
+def test_averaging_otherwise_needs_no_training_or_is_refused(tmp_path, keep, best, continued):
     keep_all(tmp_path, best=False)
     manager = CheckpointManager(tmp_path, "f", average=keep, best=best, writes=True)
-    state = manager.resume(*training())
-    assert state == (TrainerState(epoch=5) if continued else TrainerState())
     if continued:
+        assert manager.resume(*training()) == TrainerState(epoch=5)
         assert [path.stem for path in manager.chosen()] == ["epoch-4", "epoch-5"][-keep:]
+        return
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ConfigError, match="last epochs, of which 2 are kept, found one of the"):
+        manager.resume(*training())
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_more_epochs_than_are_averaged_are_kept_for_another_average(tmp_path, monkeypatch):
@@ -109,7 +111,8 @@ def test_what_is_gone_stays_gone_though_more_would_be_kept_now(tmp_path, monkeyp
     manager, made = CheckpointManager(tmp_path, "f", average=2, best=False, writes=True), training()
     manager.save_epoch(manager.resume(*made).after_epoch(), 0.0, *made)
     four = CheckpointManager(tmp_path, "f", average=4, best=False, writes=True)
-    assert four.resume(*training()) == TrainerState()  # epochs 3 to 6 are not all there
+    with pytest.raises(ConfigError, match="2 are kept"):  # epochs 3 to 6 are not all there
+        four.resume(*training())
 
 
 def test_what_a_kill_interrupted_is_removed(tmp_path):
