@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 
 class PrivasrError(Exception):
@@ -22,6 +23,16 @@ class PrivasrError(Exception):
     def __init__(self, place: str | Path, expected: str, found: str, way_out: str) -> None:
         self.place, self.expected, self.found, self.way_out = str(place), expected, found, way_out
         super().__init__(f"{place}: expected {expected}, found {found}\n  way out: {way_out}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As processes pass it on; by default the message alone would go to ``__init__``."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(cls: type[PrivasrError], args: tuple[Any, ...], values: dict[str, Any]) -> Any:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(values)
+    return error
 
 
 class ConfigError(PrivasrError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -17,4 +18,6 @@ def test_message_and_parts(cls: type[PrivasrError]) -> None:
         str(error) == "data/text:3: expected two fields, found one\n  way out: add the transcript"
     )
     expected = ("data/text:3", "two fields", "one", "add the transcript")
-    assert (error.place, error.expected, error.found, error.way_out) == expected
+    for one in (error, pickle.loads(pickle.dumps(error))):  # as it comes out of a pool
+        assert (type(one), str(one)) == (cls, str(error))
+        assert (one.place, one.expected, one.found, one.way_out) == expected
