@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import logging
+import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -144,12 +145,28 @@ def extractor_name(kind: str) -> str:
     return f"kaldi-{kind}" if kind in ("fbank", "mfcc") else kind
 
 
+#: What the kinds of storage raise: lilcom, numpy, HDF5, Kaldi's archives.
+_UNREADABLE = (
+    *(OSError, EOFError, ValueError, TypeError, LookupError),
+    *(RuntimeError, AssertionError, struct.error),
+)
+
+
 def load_features(cut: Cut) -> np.ndarray:
-    """The stored features of a cut, (T, F) float32."""
+    """The stored features of a cut, (T, F) float32.
+
+    Raises:
+        DataError: there are none, or they cannot be read.
+    """
     if not cut.has_features:
         way_out = "read the cuts from data/feats_<kind>"
         raise DataError(cut.id, "a cut with features", "none", way_out)
-    return np.asarray(cut.load_features(), dtype=np.float32)
+    try:
+        return np.asarray(cut.load_features(), dtype=np.float32)
+    except _UNREADABLE as error:
+        stored, found = cut.features, str(error).split("\n")[0] or type(error).__name__
+        place = f"{Path(stored.storage_path) / stored.storage_key} ({cut.id})"
+        raise DataError(place, "stored features", found, "store or copy them again") from error
 
 
 def compute(

@@ -139,6 +139,29 @@ def test_given_features_of_other_frames(manifests: Path) -> None:
         compute(given, manifests.parent / "again", dataclasses.replace(FBANK, kind="given"))
 
 
+@pytest.mark.parametrize("num_jobs", [1, 2])
+def test_given_features_that_cannot_be_read(manifests: Path, num_jobs: int) -> None:
+    """Also where the error comes out of another process."""
+    from lhotse import CutSet
+
+    fbank, given = manifests.parent / "feats_fbank", manifests.parent / "given"
+    compute(manifests, fbank, FBANK)
+    np.save(manifests.parent / "x.npy", np.array([print], object), allow_pickle=True)
+    for role in ("train", "test"):
+        cuts = load_cuts(fbank, role).drop_recordings()
+        where = {"storage_type": "numpy_files", "storage_path": str(manifests.parent)}
+        bad = [
+            dataclasses.replace(
+                cut, features=dataclasses.replace(cut.features, storage_key="x.npy", **where)
+            )
+            for cut in cuts
+        ]
+        save_cuts(CutSet.from_cuts(bad), given, role)
+    kind = dataclasses.replace(FBANK, kind="given")
+    with pytest.raises(DataError, match=r"x\.npy \(test0\): .* found Object arrays cannot be"):
+        compute(given, manifests.parent / "again", kind, num_jobs)
+
+
 def test_copies_at_other_speeds_are_made_of_audio(manifests: Path) -> None:
     fbank, again = manifests.parent / "feats_fbank", manifests.parent / "feats_again"
     compute(manifests, fbank, FBANK)
