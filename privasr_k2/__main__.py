@@ -150,7 +150,8 @@ def docs(out: Path) -> None:
     if not builder.is_file():
         found = f"an installation in {ROOT}"
         _stop("privasr docs", "a checkout, with docs/", found, "clone the repository")
-    if lacking := [name for name in ("sphinx", "myst_parser", "furo") if not _installed(name)]:
+    needed = ("sphinx", "myst_nb", "furo", "matplotlib")
+    if lacking := [name for name in needed if not _installed(name)]:
         way_out = "pip install '.[docs]' in the checkout"
         _stop("privasr docs", f"the packages {', '.join(lacking)}", "no such packages", way_out)
     runpy.run_path(str(builder))["main"](out.absolute())

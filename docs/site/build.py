@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -32,6 +33,10 @@ def main(out: Path) -> None:
         (source / "docs/reference").mkdir()
         for page, text in all_pages(ROOT).items():
             (source / "docs/reference" / page).write_text(text, encoding="utf-8")
+        # Of the notebook's process.
+        os.environ["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [str(ROOT), os.getenv("PYTHONPATH")])
+        )
         options = ["-q", "-W", "--keep-going", "-c", str(ROOT / "docs/site")]
         options += ["-d", f"{name}/.trees"]
         with atomic_path(out) as site:

@@ -10,17 +10,22 @@ import privasr_k2
 
 project = "privasr_k2"
 version = release = privasr_k2.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = "privasr_k2"
 html_show_sphinx = html_show_copyright = html_copy_source = False
 root_doc = "docs/index"
 include_patterns = [
-    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/reference/*.md"),
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/*.ipynb"),
+    "docs/reference/*.md",
     *("egs/*/RESULTS*.md", "benchmarks/RESULTS.md"),
 ]
 exclude_patterns = ["egs/*/exp", "egs/*/data", "egs/*/corpus"]
 myst_heading_anchors = 4
+
+# The notebook is committed without outputs: what it prints on the site was computed for it.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
 
 # Packages that an environment may lack.
 _OPTIONAL = "k2 spacy ctranslate2 tokenizers onnx onnxruntime sherpa_onnx presidio_analyzer"

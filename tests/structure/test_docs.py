@@ -90,7 +90,9 @@ def test_the_site_has_every_page() -> None:
     """Of ``docs/``, in one place of its contents; and results link to figures that are there."""
     contents = "\n".join(FENCED.findall(text_of(Path("docs/index.md"))))
     listed = sorted(re.findall(r"^([a-z_0-9]+)$", contents, re.MULTILINE))
-    assert listed == sorted({path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"})
+    assert listed == sorted(
+        {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"} | {"notebook"}
+    )
     assert {page: links for page in RESULTS if (links := broken_links(page))} == {}
 
 
