@@ -56,6 +56,27 @@ def test_the_comparisons(rows: list[Row]) -> None:
     assert f"is {worse[1]:.0f} % behind the server" in PAGE
 
 
+def test_without_noise() -> None:
+    rows = read_rows(ROOT / "egs/scotus/results_fedlm_no_noise.jsonl")
+    ppl = {row.system: float(row.value) for row in rows if row.metric == "ppl" and not row.group}  # type: ignore[arg-type]
+    first = ppl.pop("pretrained")
+    assert f"| pre-trained on books | {first:.1f} | |" in PAGE
+    shown = {
+        "dev": "trained on half of public dev",
+        "fl_all": "federated without noise, 1,000 rounds",
+        "server_all": "on the server, 5 epochs",
+    }
+    assert ppl.keys() == shown.keys()
+    for system, label in shown.items():
+        change = 100 * (ppl[system] / first - 1)
+        assert f"| {label} | {ppl[system]:.1f} | {change:.1f} |" in PAGE
+    [pair] = [row for row in rows if (row.system, row.against) == ("fl_all", "server_all")]
+    behind = (
+        f"is {pair.value:.1f} % behind the server** (interval {pair.low:.1f} to {pair.high:.1f})"
+    )
+    assert f"Federated training {behind}" in PAGE
+
+
 def test_from_the_model_of_public_dev() -> None:
     rows = read_rows(ROOT / "egs/scotus/results_fedlm_from_dev.jsonl")
     ppl = {row.system: float(row.value) for row in rows if row.metric == "ppl" and not row.group}  # type: ignore[arg-type]
