@@ -298,9 +298,9 @@ class Runner:
         return file
 
     def _head(self, stage: Stage) -> str:
-        """``[3/11] n-gram LM``: how lines about a stage of this run begin."""
+        """``[stage 3, 4/13] n-gram LM``: its number for ``--stage``, its place in this run."""
         place = self._selected.index(stage) + 1
-        return f"[{place}/{len(self._selected)}] {stage.title}"
+        return f"[stage {stage.number}, {place}/{len(self._selected)}] {stage.title}"
 
     def _tell(self, stage: Stage, text: str) -> None:
         self._say(f"{self._head(stage)} ... {text}")

@@ -57,18 +57,19 @@ def lasting(text: str) -> list[str]:
 
 def test_one_line_for_a_finished_stage(tree: Tree) -> None:
     lines = lasting(on_terminal(tree))
-    titles = ["data", "features", "model", "table"]
-    for number, (title, line) in enumerate(zip(titles, lines, strict=True), 1):
-        assert line.startswith(f"[{number}/4] {title} ... done in ") and line.endswith(" s")
-    assert lasting(on_terminal(tree)) == [
-        f"[{number}/4] {title} ... up to date" for number, title in enumerate(titles, 1)
+    heads = [
+        f"[stage {number}, {number + 1}/4] {title} ... "
+        for number, title in enumerate(["data", "features", "model", "table"])
     ]
+    for head, line in zip(heads, lines, strict=True):
+        assert line.startswith(f"{head}done in ") and line.endswith(" s")
+    assert lasting(on_terminal(tree)) == [f"{head}up to date" for head in heads]
     tree.write("model.yaml", "lr: 2\n")
     lines = lasting(on_terminal(tree, "--stage", "2"))
-    assert lines[0] == "[1/2] model ... model.yaml changed; log in exp/m/log/am.log"
+    assert lines[0] == "[stage 2, 1/2] model ... model.yaml changed; log in exp/m/log/am.log"
     assert [line[: line.rindex("in ")] for line in lines[1::2]] == [
-        "[1/2] model ... done ",
-        "[2/2] table ... done ",
+        "[stage 2, 1/2] model ... done ",
+        "[stage 3, 2/2] table ... done ",
     ]
 
 
@@ -76,17 +77,17 @@ def test_plain_lines_where_there_is_no_terminal(tree: Tree) -> None:
     for text in (tree.run(), on_terminal(tree, "--force", "true", term="dumb")):
         assert "\r" not in text and "\033" not in text
         lines = text.splitlines()
-        assert lines[0] == "[1/4] data ... log in data/log/d.txt.log"
-        assert len(lines) == 8 and lines[1].startswith("[1/4] data ... done in ")
+        assert lines[0] == "[stage 0, 1/4] data ... log in data/log/d.txt.log"
+        assert len(lines) == 8 and lines[1].startswith("[stage 0, 1/4] data ... done in ")
 
 
 def test_the_live_line_shows_what_a_command_reports(tree: Tree) -> None:
     tree.stages[2][2] = "./reports"
     text = on_terminal(tree)
-    assert "[3/4] model | epoch 2/4 | loss 0.812" in text
+    assert "[stage 2, 3/4] model | epoch 2/4 | loss 0.812" in text
     assert not list((tree.path / ".stages/progress").iterdir())
-    short = on_terminal(tree, "--force", "true", columns=20)
-    assert "[3/4] model | epoch" in short and "loss" not in short
+    short = on_terminal(tree, "--force", "true", columns=30)
+    assert "[stage 2, 3/4] model | epoch" in short and "loss" not in short
 
 
 def test_the_live_line_counts_jobs_and_shows_the_log(tree: Tree) -> None:
@@ -95,8 +96,8 @@ def test_the_live_line_counts_jobs_and_shows_the_log(tree: Tree) -> None:
     tree.stage(4, "parts", parts)
     tree.stage(5, "says", "./says --in-x corpus.txt --out-y exp/s")
     text = on_terminal(tree)
-    assert "[5/6] parts | 1/3 jobs | ETA " in text
-    assert re.search(r"\[6/6\] says \| \d+ s \| begun", text)
+    assert "[stage 4, 5/6] parts | 1/3 jobs | ETA " in text
+    assert re.search(r"\[stage 5, 6/6\] says \| \d+ s \| begun", text)
 
 
 def test_an_error_stands_on_a_line_of_its_own(tree: Tree) -> None:
@@ -112,7 +113,8 @@ def test_warnings_of_a_stage_are_shown_but_not_those_of_a_release(tree: Tree) ->
     tree.program("warns", f'{lines}\nexec ./copy "$@"\n')
     tree.stages[1][2] = "./warns"
     shown = tree.run().splitlines()
-    place = next(n for n, line in enumerate(shown) if line.startswith("[2/4] features ... done"))
+    head = "[stage 1, 2/4] features ... done"
+    place = next(n for n, line in enumerate(shown) if line.startswith(head))
     expected = [f"  warning: number {n}" for n in range(5)]
     assert shown[place + 1 : place + 6] == expected
     assert shown[place + 6] == "  ... and 1 more warnings in its log"

@@ -33,7 +33,7 @@ def test_stages_of_a_number_that_do_not_need_each_other_run_at_once(tree: Tree) 
     ran = tree.ran()
     assert sorted(ran[:2]) == ["exp/a", "exp/b"] and ran[2:] == ["exp/c"]
     ended = [text.index(f"/3] {name} ... done") for name in "ab"]
-    assert max(ended) < text.index("[3/3] c")
+    assert max(ended) < text.index("[stage 2, 3/3] c")
     assert tree.run(*TWO).count("up to date") == 3 and tree.ran() == []
     assert tree.run().count("up to date") == 3
 
@@ -74,11 +74,11 @@ def test_a_failure_lets_the_others_end_and_nothing_begin(tree: Tree) -> None:
     add(tree, 1, "third")
     add(tree, 2, "later")
     text = tree.run(*TWO, code=2)
-    assert "this went wrong" in text and "[2/4] good ... done" in text
+    assert "this went wrong" in text and "[stage 1, 2/4] good ... done" in text
     assert "error: stage 1 (bad): expected exit code 0" in text and "third" not in text
     assert sorted(tree.ran()) == ["exp/bad", "exp/good"] and (tree.path / "exp/good").exists()
     tree.stages[0] = [word for word in tree.stages[0] if word not in ("--set", "fail=1")]
-    assert "[2/4] good ... up to date" in tree.run(*TWO)
+    assert "[stage 1, 2/4] good ... up to date" in tree.run(*TWO)
     assert sorted(tree.ran()) == ["exp/bad", "exp/later", "exp/third"]
 
 

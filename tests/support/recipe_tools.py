@@ -63,7 +63,7 @@ def run_and_kill(
 
 def stage_lines(text: str) -> list[str]:
     """The lines of a run that count stages."""
-    return [line for line in text.splitlines() if re.match(r"\[\d+/\d+\] ", line)]
+    return [line for line in text.splitlines() if re.match(r"\[stage \d+, \d+/\d+\] ", line)]
 
 
 def check_names(rows: Iterable[Mapping[str, Any]], part: str = "test") -> set[str]:
