@@ -20,6 +20,7 @@ from privasr_k2.am.rnnt_loss import boundary, find_k2, log_likelihood
 from privasr_k2.am.sequence import SequenceConfig, SequenceModel, SequenceSpec, SequenceTask
 from privasr_k2.am.shared_prefixes import SharedPrefixes, share_prefixes
 from privasr_k2.am.steps import Prefixes, relative, scanned
+from privasr_k2.compat import transducer_ranges
 from privasr_k2.constraints import (
     Checked,
     Count,
@@ -234,7 +235,7 @@ class RnntModel(SequenceModel):
             *outputs, targets, 0, return_grad=True, **options
         )
         config = self.spec.transducer
-        ranges = k2.get_rnnt_prune_ranges(of_label, of_blank, edges, config.prune_range)
+        ranges = transducer_ranges(of_label, of_blank, edges, config.prune_range)
         projected = self.joint.frame(encoded), self.joint.prefix(prefixes)
         logits = self.joint.logits(*k2.do_rnnt_pruning(*projected, ranges))
         pruned = k2.rnnt_loss_pruned(logits, targets, ranges, 0, **options)

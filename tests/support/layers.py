@@ -29,7 +29,7 @@ SIDEWAYS = {
     *(("lm", "data"), ("lm", "training"), ("bin", "report"), ("encoders", "data")),
 }
 #: Where k2 may be named at all, and then inside functions only.
-K2_PLACES = ("graph.", "decoding.", "am.losses", "am.rnnt_loss")
+K2_PLACES = ("graph.", "decoding.", "am.losses", "am.rnnt_loss", "compat")
 #: Imports lhotse at its top, as it extends its classes; others import it inside functions only.
 LHOTSE_CLASSES = "data.extractors"
 #: Free of torch, lhotse and k2, also inside functions: besides layers 0 and 1 without compat.

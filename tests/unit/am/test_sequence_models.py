@@ -218,6 +218,33 @@ def test_pruning_where_labels_are_more_than_frames():
     torch.testing.assert_close(alone[0], together[1], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.k2
+@pytest.mark.parametrize("version", ["1.23.4", "1.24.4"])
+def test_an_utterance_with_too_many_labels_changes_no_other(monkeypatch, capsys, version):
+    import k2
+
+    ranges = k2.get_rnnt_prune_ranges
+
+    def widened(labels: Tensor, blanks: Tensor, edges: Tensor, size: int) -> Tensor:
+        """What 1.24.4 does before the rest of 1.23.4: for the worst utterance, and with a print."""
+        print("adjusting")
+        least = (edges[:, 2] - 1).div(edges[:, 3], rounding_mode="trunc") + 2
+        return ranges(labels, blanks, edges, max(size, int(least.max())))
+
+    if version == "1.24.4":
+        monkeypatch.setattr(k2, "get_rnnt_prune_ranges", widened)
+    x, lengths = features(33, 12)
+    targets = torch.tensor([[1, 2, 3, 1] + [0] * 5, [1, 2, 3] * 3])
+    given = (x, lengths, targets, torch.tensor([4, 9]))
+    made = model("rnnt", prune_range=2).train()  # one label a frame; the second has three frames
+    only_pruned(made)
+    found = made(*given)
+    alone = made(*(part[:1] for part in given))
+    assert found.isinf().tolist() == [False, True]
+    torch.testing.assert_close(found[:1], alone, atol=1e-5, rtol=1e-5)
+    assert capsys.readouterr().out == ""
+
+
 def test_pruning_without_k2_is_refused(monkeypatch):
     monkeypatch.setattr(rnnt, "find_k2", lambda: None)
     with pytest.raises(ConfigError, match=r"transducer\.prune_range: expected k2"):
