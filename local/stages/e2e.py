@@ -20,8 +20,6 @@ from privasr_k2.recipe.options import Count, Positives, Words, from_conf, option
 
 Model = Literal["ctc", "rnnt", "ctc_attention", "las", "whisper"]
 Models = Annotated[tuple[Model, ...], MinLen(1)]
-MODEL_LABELS = {"rnnt": "RNN-T", "ctc_attention": "CTC/attention", "las": "LAS", "ctc": "CTC",
-                "whisper": "Whisper"}
 
 
 @dataclass(frozen=True)

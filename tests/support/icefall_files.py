@@ -106,7 +106,7 @@ def compile_hlg(lang: Path, G: str, *, modified: bool = False) -> Any:
     tokens = k2.SymbolTable.from_file(str(lang / "tokens.txt"))
     words = k2.SymbolTable.from_file(str(lang / "words.txt"))
     first_mark = tokens["#0"]
-    L = k2.arc_sort(k2.Fsa.from_dict(torch.load(str(lang / "L_disambig.pt"))))
+    L = k2.arc_sort(k2.Fsa.from_dict(torch.load(str(lang / "L_disambig.pt"), weights_only=False)))
     LG = k2.connect(k2.compose(L, k2.arc_sort(k2.Fsa.from_openfst(G, acceptor=False))))
     LG = k2.connect(k2.determinize(LG))
     labels = LG.labels.clone()

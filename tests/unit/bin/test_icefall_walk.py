@@ -40,7 +40,7 @@ def walk(repo_root: Path) -> list[list[str]]:
 
 def recognized(folder: Path, spoken: list[str]) -> list[str]:
     """What k2 alone finds for tokens with blanks between them, as icefall's scripts decode."""
-    HLG = k2.Fsa.from_dict(torch.load(str(folder / "HLG.pt")))
+    HLG = k2.Fsa.from_dict(torch.load(str(folder / "HLG.pt"), weights_only=False))
     tokens = k2.SymbolTable.from_file(str(folder / "tokens.txt"))
     words = k2.SymbolTable.from_file(str(folder / "words.txt"))
     ids = [n for token in spoken for n in (0, tokens[token])] + [0]

@@ -51,7 +51,7 @@ def test_there_and_back(tmp_path: Path, lang: Lang, topology: str) -> None:
     graph = load_graph(tmp_path / "graph")
     assert graph.info["ctc_topology"] == topology and graph.words == lang.words
     call(f"export --in-graph {tmp_path}/graph --out-hlg {tmp_path}/back")
-    back = k2.Fsa.from_dict(torch.load(str(tmp_path / "back/HLG.pt")))
+    back = k2.Fsa.from_dict(torch.load(str(tmp_path / "back/HLG.pt"), weights_only=False))
     assert torch.equal(back.arcs.values(), theirs.arcs.values())
     assert torch.equal(back.tokens, theirs.tokens) and torch.equal(back.lm_scores, theirs.scores)
     assert back.aux_labels.tolist() == theirs.aux_labels.tolist()
@@ -70,7 +70,8 @@ def test_the_lexicon_beside_it_is_theirs(tmp_path: Path, silence: float | None) 
     base = f"export --in-graph {tmp_path}/graph --out-hlg {tmp_path}/back"
     call(base, f"--in-lang {tmp_path}/lang")
     theirs, ours = (
-        k2.Fsa.from_dict(torch.load(str(tmp_path / name / "L.pt"))) for name in ("phone", "back")
+        k2.Fsa.from_dict(torch.load(str(tmp_path / name / "L.pt"), weights_only=False))
+        for name in ("phone", "back")
     )
     assert torch.equal(ours.arcs.values()[:, :3], theirs.arcs.values()[:, :3])
     torch.testing.assert_close(ours.scores, theirs.scores)
