@@ -72,10 +72,22 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
 def system_names(folders: Sequence[Path]) -> list[str]:
     """A name for each folder: the one around it, with as many above it as tell all of them apart.
 
+    Where several stand in one folder, their own names belong to it.
+
     >>> system_names([Path("/x/one/ctc/score"), Path("/x/two/ctc/score"), Path("/x/two/lm/score")])
     ['one/ctc', 'two/ctc', 'two/lm']
+    >>> system_names([Path("/x/fmp/score_test"), Path("/x/fmp/score_test_lm")])
+    ['score_test', 'score_test_lm']
+
+    Raises:
+        DataError: a folder that is named twice.
     """
-    parts = [folder.resolve().parent.parts for folder in folders]
+    paths = [folder.resolve() for folder in folders]
+    twice = [path for path in paths if paths.count(path) > 1]
+    if twice:
+        raise DataError(twice[0], "different folders", "the same one twice", "name it once")
+    around = [path.parent.parts for path in paths]
+    parts = around if len(set(around)) == len(around) else [path.parts for path in paths]
     length = 1
     while len({of[-length:] for of in parts}) < len(set(parts)):
         length += 1

@@ -49,3 +49,20 @@ def test_other_references_are_refused_in_words(folders: list[str], tmp_path: Pat
     with refused("score both systems on the same data"):
         call("compare --in-scores", *folders, "other/score_test", "--out-table table.md")
     assert not Path("table.md").exists()
+
+
+def test_systems_of_one_folder_keep_their_names(
+    folders: list[str], capsys: pytest.CaptureFixture
+) -> None:
+    """They had one name, and the last one's errors stood in both rows."""
+    Path(folders[1]).rename("good/score_test_lm")
+    call("compare good/score_test good/score_test_lm")
+    printed = capsys.readouterr().out.splitlines()
+    rows = [line.split("|") for line in printed if line.startswith("| test_x ")]
+    found = {row[2].strip(): row[4].strip() for row in rows}
+    assert found["score_test"] == "0.00" and found["score_test_lm"] == "11.11"
+
+
+def test_a_folder_twice_is_refused(folders: list[str]) -> None:
+    with refused("name it once"):
+        call("compare", folders[0], folders[1], folders[0])
