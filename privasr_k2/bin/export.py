@@ -33,7 +33,8 @@ lm_cost.NAME.
 
 A class LM becomes G.fst with its names in it, for mkgraph.sh, or a folder for make-grammar-fst:
 G.fst with #nonterm:CLASS, and CLASS/G.fst with the names of each class. An n-gram model (--in-arpa)
-becomes G.fst as by arpa2fst. Words are those of --raw-words, Kaldi's words.txt.
+becomes G.fst as by arpa2fst. Words are those of --raw-words, Kaldi's words.txt, and the model's are
+taken in their case.
 
 Lattices become compact lattices in Kaldi's binary archive: costs unscaled, no transition ids.
 
@@ -287,13 +288,16 @@ def _kaldi_g(args: argparse.Namespace) -> None:
     from privasr_k2.graph.kaldi_files import read_table
     from privasr_k2.lm.arpa import read_arpa
     from privasr_k2.lm.class_files import load_class_lm
+    from privasr_k2.lm.letter_case import arpa_in_case_of, class_lm_in_case_of
 
     words = kaldi.KaldiWords(args.raw_words, read_table(args.raw_words))
     if args.in_arpa:
-        G = kaldi.plain_g(read_arpa(args.in_arpa), words, place=args.in_arpa)
+        model = arpa_in_case_of([*words.word_ids], read_arpa(args.in_arpa), args.in_arpa)
+        G = kaldi.plain_g(model, words, place=args.in_arpa)
         kaldi.write_g(args.out_kaldi_g, G)
         return
-    lm = load_class_lm(args.in_class_lm)
+    found = load_class_lm(args.in_class_lm)
+    lm = class_lm_in_case_of([*words.word_ids], found, args.in_class_lm)
     if args.out_kaldi_g:
         kaldi.write_g(args.out_kaldi_g, kaldi.whole_g(lm, words, place=args.in_class_lm))
     if args.out_kaldi_grammar:

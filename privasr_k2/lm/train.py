@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Protocol
 
@@ -16,6 +15,7 @@ from privasr_k2.data.manifests import cuts_path, load_cuts
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.fileio import read_lines
 from privasr_k2.lm.arpa import BOS, EOS, UNK, Arpa, read_arpa
+from privasr_k2.lm.letter_case import arpa_in_case_of
 from privasr_k2.lm.names import read_words
 from privasr_k2.lm.ngram import (
     DISCOUNTINGS,
@@ -182,7 +182,7 @@ def import_arpa(
     Raises:
         GraphError: a malformed line, or a model without any word of the vocabulary.
     """
-    model = _in_case_of(vocabulary, read_arpa(path), path)
+    model = arpa_in_case_of(vocabulary, read_arpa(path), path)
     known = sum(word in model.word_ids for word in vocabulary)
     if not known:
         found = f"none of its {len(model.words)} words"
@@ -193,29 +193,6 @@ def import_arpa(
         model, threshold = prune_to(model, config.max_ngrams)
         log_figures(f"pruned at threshold {threshold:.2e}", model, held_out)
     return model
-
-
-def _in_case_of(vocabulary: Sequence[str], model: Arpa, path: Path) -> Arpa:
-    """The model with its words in the case that most words of the vocabulary are known in.
-
-    Raises:
-        GraphError: two of its words would be one, whose n-grams are not added up.
-    """
-    wanted, best = set(vocabulary), len(set(vocabulary) & set(model.words))
-    chosen, name = model.words, ""
-    for case, change in (("lower", str.lower), ("upper", str.upper)):
-        words = tuple(word if word.startswith("<") else change(word) for word in model.words)
-        if (known := len(wanted & set(words))) > best:
-            chosen, name, best = words, case, known
-    if len(set(chosen)) < len(model.words):
-        counts = Counter(chosen)
-        again = next(word for word, new in zip(model.words, chosen) if counts[new] > 1)
-        expected = f"words of one case, as words.txt has {name} case"
-        way_out = f"train it on text in {name} case, or choose --text-case keep"
-        raise GraphError(path, expected, f"{again!r} in several", way_out)
-    if name:
-        log.info("%s: its words are taken in %s case, as words.txt has them", path, name)
-    return replace(model, words=chosen)
 
 
 def log_figures(when: str, model: Arpa, held_out: Sentences) -> None:

@@ -224,6 +224,25 @@ def test_the_verb_and_what_it_refuses(tmp_path: Path) -> None:
         call(f"export --in-arpa {tmp_path}/lm.arpa --raw-words {table} {out}")
 
 
+def test_models_take_the_case_of_the_table(tmp_path: Path) -> None:
+    """G of a model in lower case over words in upper case has the same arcs; tags stay."""
+    lm = class_lm("tree", True)
+    save_class_lm(tmp_path / "lm", lm)
+    write_arpa(lm.root, tmp_path / "lm.arpa")
+    for change in (str, str.upper):
+        table = tmp_path / f"{change.__name__}.txt"
+        table_of = ((one, n) for n, one in enumerate(SYMBOLS) if one)
+        lines = (f"{one if one[0] in '<#' else change(one)} {n}\n" for one, n in table_of)
+        write_text(table, "".join(lines))
+        out = tmp_path / change.__name__
+        call(f"export --in-class-lm {tmp_path}/lm --raw-words {table} --out-kaldi-g {out}.fst"
+             f" --out-kaldi-grammar {out}")  # fmt: skip
+        call(f"export --in-arpa {tmp_path}/lm.arpa --raw-words {table} --out-kaldi-g {out}.a.fst")
+    for name in ("{}.fst", "{}.a.fst", "{}/G.fst", "{}/PER/G.fst"):
+        lower, upper = (tmp_path / name.format(case) for case in ("str", "upper"))
+        assert lower.read_bytes() == upper.read_bytes()
+
+
 def test_symbols_that_are_no_words() -> None:
     assert list(WORDS.word_ids) == [*PLAIN, "ann", "<UNK>"]
     with pytest.raises(GraphError, match=r"words.txt: expected the symbol #0, found none"):
