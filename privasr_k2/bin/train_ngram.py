@@ -27,6 +27,8 @@ histories. It is a model of train_lm or an ARPA file; with --set estimate=averag
 JSON Lines with marked names (tag_entities), or plain text with tags such as <PER>. Names come from
 the marks and from lists (per.txt, org.txt, ... in one folder; a name a line, maybe with a tab and
 its probability).
+
+--raw-words is words.txt of a Kaldi language folder in place of --in-lang.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ import time
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
+from privasr_k2.graph.kaldi_lang import lang_of_words
 from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.lm.arpa import write_arpa
 
@@ -61,7 +64,12 @@ def main() -> None:
         in_lm="[LM] the model to approximate: of train_lm",
         in_public_lists="[DIR] for classes: per.txt, org.txt, ...",
         in_dev="[FILE] text whose perplexity is logged, in place of the cuts'",
-        in_lang="PATH the language folder",
+    )
+    vocabulary = parser.add_mutually_exclusive_group(required=True)
+    cli.add_flags(
+        vocabulary,
+        in_lang="[PATH] the language folder, whose words are the vocabulary",
+        raw_words="[FILE] Kaldi's words.txt in its place",
     )
     out = parser.add_mutually_exclusive_group(required=True)
     cli.add_flags(
@@ -84,7 +92,7 @@ def main() -> None:
             " without --in-manifests"
         )
         raise ConfigError("the command line", wanted, "something else", "see --help")
-    lang = load_lang(args.in_lang)
+    lang = lang_of_words(args.raw_words) if args.raw_words else load_lang(args.in_lang)
     words = list(lang.word_ids)
     if args.out_class_lm:
         _classes(args, lang)

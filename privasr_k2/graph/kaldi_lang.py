@@ -22,7 +22,7 @@ from privasr_k2.graph.kaldi_files import read_fst, read_table
 from privasr_k2.graph.kaldi_grammar import KaldiWords, plain_g
 from privasr_k2.graph.lang import BACKOFF, BLANK, EPSILON, Lang
 from privasr_k2.graph.openfst import Fst
-from privasr_k2.lm.arpa import Arpa
+from privasr_k2.lm.arpa import UNK, Arpa
 
 _AGAIN = "make it again with prepare_lang.sh"
 _QUANTUM = 2.0**-16
@@ -78,6 +78,23 @@ def read_kaldi_lang(folder: Path) -> KaldiLang:
         raise GraphError(path, "phones of phones.txt", phones[lone] or str(lone), _AGAIN)
     L = dataclasses.replace(L, ilabels=token_of[L.ilabels].astype(np.int32))
     return KaldiLang(Lang(folder, tokens, (EPSILON, *table.word_ids, BACKOFF), ()), table, L)
+
+
+def lang_of_words(path: Path) -> Lang:
+    """The words of Kaldi's ``words.txt``, for language models; without tokens.
+
+    ``<eps>``, ``<s>``, ``</s>`` and symbols that begin with ``#`` are no words; nor is ``<unk>``,
+    which n-gram models have of their own.
+
+    Raises:
+        DataError: no such file, a malformed one, or one without words.
+    """
+    if not path.is_file():
+        raise DataError(path, "Kaldi's words.txt", "no such file", "correct the name")
+    words = [word for word in KaldiWords(path, read_table(path)).word_ids if word != UNK]
+    if not words:
+        raise DataError(path, "words", "none", _AGAIN)
+    return Lang(path.parent, (BLANK,), (EPSILON, *words, BACKOFF), ())
 
 
 def compile_kaldi_graph(
