@@ -72,7 +72,7 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
         except ConfigKeyError as error:
             expected, found = f"a key of {cls.__name__}", _first_line(error)
             removed: Mapping[str, str] = getattr(cls, "REMOVED", {})
-            way_out = removed.get(str(error.full_key), "correct the key, or take it out")
+            way_out = removed.get(str(error.full_key)) or _keys_beside(merged, str(error.full_key))
             raise ConfigError(where, expected, found, way_out) from error
         except OmegaConfBaseException as error:
             key = getattr(error, "full_key", None)
@@ -92,6 +92,14 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
         places = [*map(str, files), *([f"--set {' '.join(overrides)}"] if overrides else [])]
         expected = f"values that {cls.__name__} allows"
         raise ConfigError(" + ".join(places), expected, str(error), "correct the value") from error
+
+
+def _keys_beside(merged: Any, full_key: str) -> str:
+    """A way out for an unknown key: those that its place has."""
+    above = full_key.rpartition(".")[0]
+    found = OmegaConf.select(merged, above) if above else merged
+    keys = " ".join(map(str, found)) if isinstance(found, DictConfig) else ""
+    return f"correct the key, or take it out; keys are: {keys or 'none'}"
 
 
 def from_values(cls: type[T], values: Any, place: str | Path) -> T:

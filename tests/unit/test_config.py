@@ -83,6 +83,8 @@ def test_the_result_is_frozen(base: Path) -> None:
     [
         ("epoch=3", ["--set epoch=3", "epoch", "'epochs'"]),
         ("encoder.layer=3", ["encoder.layer", "'layers'"]),
+        ("unlike=3", ["take it out; keys are: ", " epochs ", " encoder"]),
+        ("encoder.unlike=3", ["take it out; keys are: ", "layers"]),
         ("epochs=ten", ["Training.epochs", "ten"]),
         ("epochs=1.5", ["Training.epochs", "1.5"]),
         ("lr=fast", ["Training.lr", "fast"]),
