@@ -53,8 +53,15 @@ def main() -> None:
     lm, nbests = open_lm(args.in_lm, args.device), sentences_of(lists)
     unknown = unknown_words(lists, lm.words)
     total = sum(len(hyp) for nbest in nbests for hyp in nbest)
-    if not lm.scores_unknown or unknown.total() > options.max_unknown * total:
-        check_vocabulary(lists, lm.words, args.in_lm)
+    share = unknown.total() / max(1, total)
+    if not lm.scores_unknown or share > options.max_unknown:
+        way_out = (
+            f"write both in one case and form; if they are right, {100 * share:.0f} % of the words"
+            f" can count as <unk>: --set max_unknown={min(1.0, share + 0.01):.2f}"
+        )
+        if not lm.scores_unknown:
+            way_out = "write both in one case and form, or take an LM with <unk>"
+        check_vocabulary(lists, lm.words, args.in_lm, way_out)
     elif unknown:
         text = "%d of %d words of the hypotheses are not in %s, scored as <unk>; %d different: %s"
         words = " ".join(word for word, _ in unknown.most_common(_LISTED))

@@ -67,7 +67,8 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
         name = header["name"]
         if name in by_name:
             expected, found = "LMs of different names", f"{name} twice"
-            raise DataError(path, expected, found, "give one of them another name")
+            way_out = "score one again under another: lm_scores --set name=NAME"
+            raise DataError(path, expected, found, way_out)
         by_name[name] = log_probs
     return by_name
 

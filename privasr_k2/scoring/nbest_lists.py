@@ -206,7 +206,12 @@ def first_hypotheses(lists: NbestLists) -> Decoded:
     return Decoded(lists.place, role, tuple(utterances), (point,))
 
 
-def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str | Path) -> None:
+def check_vocabulary(
+    lists: NbestLists,
+    vocabulary: Container[str],
+    source: str | Path,
+    way_out: str = "normalize the lists as the LM's text",
+) -> None:
     """Refuse words that the vocabulary of the file ``source`` does not have.
 
     Raises:
@@ -221,7 +226,6 @@ def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str 
             if not unknown.keys().isdisjoint(hyp.words.split())
         )
         found = f"{len(unknown)} others in {lists.place}: {some_of(list(unknown))}"
-        way_out = "normalize the lists as the LM's text, or take its <unk>"
         raise DataError(first, f"the words of {source}", found, way_out)
 
 

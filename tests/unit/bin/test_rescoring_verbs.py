@@ -95,10 +95,21 @@ def test_words_that_the_lm_does_not_know_are_named(dev: Path) -> None:
     assert scored["open"].shape == (13,)
     foreign = run(given, "--in-lm", arpa(dev / "foreign.arpa", "call", "<unk>"), code=2)
     assert "1.jsonl:1 (u1, hypothesis 1): expected the words of" in foreign
+    advised = re.search(r"75 % of the words can count as <unk>: --set (\S+)", foreign)
+    assert advised is not None
+    run(given, "--in-lm", dev / "foreign.arpa", "--set", advised[1])
     closed = arpa(dev / "closed.arpa", "call", "ann", "and", "stop")
     shown = run(given, "--in-lm", closed, code=2)
     place = "1.jsonl:1 .u1, hypothesis 3.: expected the words of .*closed.arpa"
     assert re.search(f"{place}, found 2 others.*coal shop", shown)
+
+
+def test_two_lms_of_one_name_are_refused(dev: Path) -> None:
+    scores(dev / "again.safetensors", "good", dev / "nbest_dev", "shop")
+    both = (dev / "good.safetensors", dev / "again.safetensors")
+    flags = ("--in-nbest", dev / "nbest_dev", "--out-weights", dev / "r.json", "--set", *GRID)
+    shown = run("tune_weights", "--in-scores", *both, *flags, code=2)
+    assert "found good twice" in shown and "lm_scores --set name=NAME" in shown
 
 
 def test_lists_that_lack_an_utterance_are_refused(dev: Path) -> None:
