@@ -85,6 +85,10 @@ class E2e(Sides):
         """What private models learn from."""
         return self.planted or super().private
 
+    def roster(self, unit: str) -> str | None:
+        """The public list of all private units; None: there is none, or canaries joined them."""
+        return f"{self.dealt}/roster_{unit}.txt" if self.sides and not self.planted else None
+
     def public_systems(self, model: str) -> list[Declared]:
         """Those without private data: where private training begins, and the others."""
         untaught = [self.untaught[model]] if model in self.untaught else []
@@ -268,10 +272,12 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             data |= {"epsilon": epsilon} if claims else {}
             data |= {"trained": list(o.dpsgd_trained)} if o.dpsgd_trained else part_values(r)
             init = e.start.get(model, e.public_am(model))
+            roster = e.roster(o.privacy_unit) or (None if e.planted else o.roster)
             title = f"DP-SGD, {model}, epsilon {name}{e.of_people}"
             am = r.stage(6, title, "train_dpsgd", train=True,
                          config=dpsgd_config(o, model), spends=claims, in_private_feats=e.private,
-                         in_public_dev=e.public, in_lang=e.lang, in_public_init=init,
+                         in_public_dev=e.public, in_public_roster=roster, in_lang=e.lang,
+                         in_public_init=init,
                          out_dir=f"{system.folder}/am",
                          out_privacy=system.path("privacy", "privacy.json") if claims else None,
                          set={**data, **scratch})

@@ -7,9 +7,11 @@ r"""Train an acoustic model by DP-SGD on private speech, or continue an interrup
         --config conf/pate.yaml#dpsgd --set data=an4/train unit=speaker epsilon=8
 
 The training reads role train of --in-private-feats. Role dev of --in-public-dev is only scored. The
-model has the form, normalization and tokens of --in-public-init. Without epsilon and noise there is
-no guarantee, and --out-privacy and --ledger are omitted. --out-dir gets what train_am writes, and
-dpsgd.json.
+model has the form, normalization and tokens of --in-public-init. --in-public-roster lists all
+units: a speaker a line, or for unit=utterance an utterance and its speaker. Sums are divided by
+their number, so that nobody sees whether a listed unit has data. Without it they are divided by the
+number of units in the data, which is then public. Without epsilon and noise there is no guarantee,
+and --out-privacy and --ledger are omitted. --out-dir gets what train_am writes, and dpsgd.json.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ def main() -> None:
         device=True,
         in_private_feats="DIR features folder",
         in_public_dev="DIR features folder",
+        in_public_roster="[FILE] names of all units; public",
         in_lang="DIR language folder",
         in_public_init="DIR|--in-init initial model",
         out_dir="DIR the model's folder",
@@ -57,7 +60,7 @@ def main() -> None:
         raise ConfigError("the command line", wanted, given, "see --help")
     lang = load_lang(args.in_lang)
     private, dev, init = args.in_private_feats, args.in_public_dev, args.in_public_init
-    inputs = read_inputs(private, dev, lang, init, config)
+    inputs = read_inputs(private, dev, lang, init, config, args.in_public_roster)
     noise = noise_multiplier(config)
     inputs.model.to(choose_device(args.device))
     trainer = Trainer(inputs.model, inputs.data, config, noise)
@@ -65,7 +68,8 @@ def main() -> None:
     with ExitStack() as stack:
         begun = None
         if config.claims:
-            spent = spending(config, len(inputs.data.units), noise)
+            listed = args.in_public_roster is not None
+            spent = spending(config, len(inputs.data.units), noise, listed=listed)
             log.info("plan: noise %.6g by the clip, %d steps", noise, config.steps)
             people = inputs.people
             shown = replace(spent, person_units=people.most_units) if people else spent

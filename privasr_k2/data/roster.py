@@ -61,6 +61,13 @@ def read_speakers(path: Path) -> tuple[list[str], dict[str, str] | None]:
     return sorted(read_roster(path, SPEAKER)), None
 
 
+def read_units(path: Path, unit: str) -> dict[str, str]:
+    """As :func:`read_roster`; speakers may be listed by ``utt2spk``, too."""
+    if unit == SPEAKER:
+        return {name: name for name in read_speakers(path)[0]}
+    return read_roster(path, unit)
+
+
 def write_roster(path: Path, persons: Mapping[str, str], unit: str) -> None:
     """Write what :func:`read_roster` reads."""
     lines = (name if unit == SPEAKER else f"{name} {persons[name]}" for name in sorted(persons))

@@ -138,12 +138,13 @@ def highest_lr(config: DpSgdConfig, units: int, noise: float) -> float:
     return config.lr * min(1.0, config.most_drift / drift)
 
 
-def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:
+def spending(config: DpSgdConfig, units: int, noise: float, *, listed: bool = False) -> Spending:
     """The ledger entry of all steps.
 
     Args:
-        units: number of units in the private data.
+        units: number of units in the private data, or on the roster.
         noise: of :func:`noise_multiplier`.
+        listed: whether ``units`` is the number of those on a public roster.
 
     Raises:
         PrivacyError: no claim, or a delta at or above 1 / units.
@@ -152,6 +153,12 @@ def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:
         raise PrivacyError("epsilon and noise", "one of them", "neither", "a claim needs noise")
     shared = "float32 rounding that units computed together share"
     clipped = CLIPPED[config.clip_by]
+    known = f"how many {config.unit}s and steps there are"
+    if listed:
+        known = (
+            f"which {config.unit}s the roster names, which is public, and how many steps there are;"
+            " hidden is whether one of them has data, and what"
+        )
     return Spending(
         data=config.data,
         released=f"an acoustic model, after every step of DP-SGD, gradients {clipped}",
@@ -164,7 +171,7 @@ def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:
         does_not_cover=(
             "the model that it began with, its normalization, tokens and lexicon, wherever they are"
             " from",
-            f"how many {config.unit}s and steps there are",
+            known,
             "how long each step took, to whoever watches the machine or reads its logs",
             *(["a speaker under several names"] if config.unit == "speaker" else []),
             *([] if config.isolate_units else [shared]),

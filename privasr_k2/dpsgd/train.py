@@ -23,6 +23,7 @@ from privasr_k2.am.kinds import KINDS, new_model, read_spec
 from privasr_k2.am.model import AcousticModel
 from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
+from privasr_k2.data.roster import read_units
 from privasr_k2.dpsgd.settings import DpSgdConfig
 from privasr_k2.dpsgd.trainer import PrivateData, Trainer
 from privasr_k2.dpsgd.units import Speech, people_of, units_of
@@ -65,16 +66,26 @@ class Inputs:
     people: People | None
 
 
-def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpSgdConfig) -> Inputs:
+def read_inputs(
+    private: Path,
+    public: Path,
+    lang: Lang,
+    init: Path,
+    config: DpSgdConfig,
+    roster: Path | None = None,
+) -> Inputs:
     """Read and check all inputs, before any privacy is spent.
 
     Args:
         private: features folder with ``cuts_train.jsonl.gz``.
         public: features folder with ``cuts_dev.jsonl.gz``, of public speech.
         init: a model that train_am wrote, for form, normalization and, if pretrained, weights.
+        roster: the public names of all units (:mod:`privasr_k2.data.roster`), whose number then
+            depends on no data; None: the units of the data, whose number is taken as public.
 
     Raises:
-        DataError: no model to begin with, or another's features, tokens or no usable utterance.
+        DataError: no model to begin with, or another's features, tokens or no usable utterance; or
+            a unit that the roster lacks.
     """
     if not (init / SPEC).is_file():
         raise DataError(init / SPEC, "an acoustic model", "no such file", "train it with train_am")
@@ -106,10 +117,13 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
                 role=role,
             )
     speech = Speech(usable["train"], targets["train"], memory_gb=config.memory_gb)
-    units = units_of(cuts["train"], config.unit, speech.targets)
+    persons = {} if roster is None else read_units(roster, config.unit)
+    units = units_of(cuts["train"], config.unit, speech.targets, persons)
     limits = {"max_duration": config.max_duration, "memory_gb": config.memory_gb}
     dev = Batches(usable["dev"], targets["dev"], seed=None, **limits)
     people = people_of(cuts["train"], config.unit, private)
+    if roster is not None:
+        people = People.of(persons.items(), source=roster)
     return Inputs(model, lang.tokens, PrivateData(units, speech), dev, people)
 
 

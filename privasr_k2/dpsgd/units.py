@@ -51,24 +51,33 @@ class Unit:
         return {name: share / len(copies) for copies in chosen for name in copies}
 
 
-def units_of(cuts: Iterable[Cut], kind: str, usable: Iterable[str]) -> list[Unit]:
-    """All units in cuts, sorted by name: those too of which no utterance is ``usable``.
+def units_of(
+    cuts: Iterable[Cut], kind: str, usable: Iterable[str], roster: Iterable[str] = ()
+) -> list[Unit]:
+    """All units, sorted by name: those too of which no utterance is ``usable``.
 
     Args:
         kind: ``utterance`` or ``speaker``.
+        roster: the public names of all units, also of those without cuts; empty: those of the cuts.
 
     Raises:
-        DataError: an utterance without a speaker, where speakers are units.
+        DataError: an utterance without a speaker, where speakers are units; or a unit that the
+            roster lacks.
     """
     kept = set(usable)
-    by_unit: dict[str, dict[str, list[str]]] = {}
+    by_unit: dict[str, dict[str, list[str]]] = {name: {} for name in roster}
+    listed = frozenset(by_unit)
     for cut in cuts:
         original = (cut.custom or {}).get("original_id", cut.id)
         speaker = speaker_of(cut)
         if kind == "speaker" and not speaker:
             way_out = "take utterances as units, or name the speakers"
             raise DataError(cut.id, "a speaker", "none", way_out)
-        originals = by_unit.setdefault(speaker if kind == "speaker" else original, {})
+        name = speaker if kind == "speaker" else original
+        if listed and name not in listed:
+            way_out = "complete the roster"
+            raise DataError("the roster", f"every {kind} of the data", f"no {name}", way_out)
+        originals = by_unit.setdefault(name, {})
         copies = originals.setdefault(original, [])
         if cut.id in kept:
             copies.append(cut.id)

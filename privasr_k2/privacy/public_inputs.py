@@ -4,6 +4,7 @@ Every ``--in-*`` of a release but ``--in-private-*`` is taken as public. Its sta
 back, by the stamps of the stage runner, to the data that they read. A stage with a release of its
 own ends the way: its cost stands in the ledger. An unprotected one does not. What no stage has
 written is the user's own: it is public as declared, unless the file itself names protected people.
+``--in-public-roster`` names them all, and is public by the guarantee itself.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 
 OVERRIDE = "--public-from-private"
 _PRIVATE = ("--in-private-", "--raw-private-")
+#: Names whom a release protects: public by its guarantee, whatever it was made from.
+_ROSTER = "--in-public-roster"
 #: Flags that units come in by, where none is named private.
 _UNITS = ("--in-feats", "--in-shards", "--in-clients", "--in-cuts", "--in-nbest", "--in-text",
           "--in-tagged", "--in-manifests", "--raw-conll", "--raw-text")  # fmt: skip
@@ -143,7 +146,7 @@ def _violations(verb: Stage, people: People | None) -> Iterator[tuple[str, str]]
     private = [start for flag, _, start in inputs if flag.startswith(_PRIVATE)]
     protected = _protected(private, history, people)
     for flag, value, start in inputs:
-        if flag.startswith(_PRIVATE):
+        if flag.startswith(_PRIVATE) or flag == _ROSTER:
             continue
         reads = list(history.behind(start, _all_inputs))
         if len(reads) == 1:

@@ -135,6 +135,16 @@ def test_lists_of_other_text_are_accepted_and_cost_what_they_did(folder: Path) -
     assert "epsilon_per_mention" in read_json(folder / "out" / "about.json")
 
 
+def test_a_roster_names_the_protected_people(folder: Path) -> None:
+    verb = train_dpsgd(folder)
+    write_text(folder / "sides/roster.txt", "".join(f"speaker{n}\n" for n in range(5)))
+    stamp(folder, 2, "split_corpus --in-feats feats --out-dir sides", "sides")
+    release(verb, "--in-public-roster", "sides/roster.txt")
+    [entry] = Ledger(folder / "privacy.json").entries()
+    assert entry.spending.units == 5 and entry.spending.person_units == 1
+    assert guarantees([entry.spending])[0].epsilon.value <= 20
+
+
 @pytest.mark.parametrize(
     ("of", "file"), [(sanitize_text, "about.json"), (vote_tokens, "labels.json")]
 )

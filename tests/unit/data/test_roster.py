@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.data.roster import read_roster, read_speakers, write_roster
+from privasr_k2.data.roster import read_roster, read_speakers, read_units, write_roster
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text
 
@@ -20,6 +20,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_roster(tmp_path / "speakers", {"bob": "", "anna": ""}, "speaker")
     assert read_roster(tmp_path / "speakers", "speaker") == {"anna": "anna", "bob": "bob"}
     assert read_speakers(tmp_path / "speakers") == (["anna", "bob"], None)
+    both = {"anna": "anna", "bob": "bob"}
+    assert all(read_units(tmp_path / name, "speaker") == both for name in ("speakers", "utt2spk"))
+    assert read_units(tmp_path / "utt2spk", "utterance") == utterances
 
 
 @pytest.mark.parametrize(

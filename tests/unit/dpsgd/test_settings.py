@@ -89,6 +89,9 @@ def test_what_is_not_covered() -> None:
     assert "rounding" in sentences and "several names" in sentences
     alone = spending(config("noise=1", "unit=utterance"), 74, 1.0)
     assert "rounding" not in " ".join(alone.does_not_cover)
+    assert "how many utterances" in " ".join(alone.does_not_cover)
+    listed = " ".join(spending(config("noise=1"), 74, 1.0, listed=True).does_not_cover)
+    assert "roster" in listed and "how many speakers" not in listed
 
 
 @pytest.mark.parametrize(

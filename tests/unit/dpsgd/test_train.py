@@ -35,11 +35,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 
 
 def run(
-    folders: Folders, out: Path, setting: DpSgdConfig, *, stop: int | None = None
+    folders: Folders,
+    out: Path,
+    setting: DpSgdConfig,
+    *,
+    stop: int | None = None,
+    roster: Path | None = None,
 ) -> dict[str, torch.Tensor]:
     """Train as the verb does; ``stop``: the step that a kill prevents from being saved."""
     feats, lang, init = folders
-    inputs = read_inputs(feats, feats, load_lang(lang), init, setting)
+    inputs = read_inputs(feats, feats, load_lang(lang), init, setting, roster)
     trainer = Trainer(inputs.model, inputs.data, setting, noise_multiplier(setting))
     fingerprint = fingerprint_of(inputs, setting)
     real = StepFiles.save
@@ -214,24 +219,55 @@ def test_inputs_that_do_not_fit(folders: Folders, tmp_path: Path) -> None:
         read_inputs(feats, feats, load_lang(tmp_path / "other"), init, config())
 
 
-def test_without_one_speaker_the_released_folder_has_the_same_form_and_times(
-    folders: Folders, tmp_path: Path
-) -> None:
-    setting = config("noise=0.5", "rate=0.6", "steps=4", "save_every=1")
-    feats, lang, init = folders
-    fewer = tmp_path / "feats"
-    fewer.mkdir()
+def without_a_speaker(feats: Path, folder: Path) -> Path:
+    """The same features without those of one speaker."""
+    folder.mkdir()
     cuts = {role: [*load_cuts(feats, role)] for role in ("train", "dev")}
     gone = cuts["train"][0].supervisions[0].speaker
     cuts["train"] = [cut for cut in cuts["train"] if cut.supervisions[0].speaker != gone]
     for role, kept in cuts.items():
-        save_cuts(kept, fewer, role)
+        save_cuts(kept, folder, role)
+    return folder
+
+
+def test_the_divisor_and_the_rate_are_those_of_the_roster(folders: Folders, tmp_path: Path) -> None:
+    """Noise of the released weights would tell the number of speakers with data."""
+    feats, lang, init = folders
+    setting = config("noise=3", "rate=0.5", "steps=4", "optimizer=sgd", "most_drift=1e-3")
+    fewer = without_a_speaker(feats, tmp_path / "feats")
+    listed = sorted({cut.supervisions[0].speaker for cut in load_cuts(feats, "train")})
+    (tmp_path / "roster").write_text("".join(f"{name}\n" for name in listed))
+
+    def scales(of: Path, roster: Path | None) -> tuple[float, float]:
+        inputs = read_inputs(of, of, load_lang(lang), init, setting, roster)
+        trainer = Trainer(inputs.model, inputs.data, setting, noise=3.0)
+        return trainer.optimizer.expected_batch_size, trainer.highest_lr
+
+    assert scales(feats, tmp_path / "roster") == scales(fewer, tmp_path / "roster")
+    assert scales(feats, None) != scales(fewer, None)  # their number is public without a roster
+    (tmp_path / "roster").write_text("somebody\n")
+    with pytest.raises(DataError, match="complete the roster"):
+        scales(feats, tmp_path / "roster")
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_without_one_speaker_the_released_folder_has_the_same_form_and_times(
+    folders: Folders, tmp_path: Path, listed: bool
+) -> None:
+    setting = config("noise=0.5", "rate=0.6", "steps=4", "save_every=1")
+    feats, lang, init = folders
+    fewer, roster = without_a_speaker(feats, tmp_path / "feats"), None
+    if listed:
+        roster = tmp_path / "roster"
+        said = {cut.supervisions[0].speaker for cut in load_cuts(feats, "train")}
+        roster.write_text("".join(f"{name}\n" for name in sorted(said)))
     found = []
     for name, given in (("with", feats), ("without", fewer)):
         folder = tmp_path / name / "out"
-        run((given, lang, init), folder, setting)
+        run((given, lang, init), folder, setting, roster=roster)
         [entry] = read_json(tmp_path / name / "ledger.json")["entries"]
         found.append(shape_of(folder, entry["time"]))
-        found[-1]["dpsgd.json"][1].pop("units")  # in the guarantee: it is not hidden
+        if not listed:
+            found[-1]["dpsgd.json"][1].pop("units")  # in the guarantee: it is not hidden
     assert found[0] == found[1] and "train_log.jsonl" in found[0]
     assert all((of if path == "." else of[0]) == 0 for path, of in found[0].items())

@@ -59,6 +59,16 @@ def test_units_without_usable_utterances_stay() -> None:
     assert Unit("carl", ()).weights("mean", 0, 1, 0) == {}
 
 
+def test_a_listed_unit_without_data_is_a_unit() -> None:
+    everything, roster = [cut.id for cut in CUTS], ["carl", "anna", "berta", "dora"]
+    found = units_of(CUTS, "speaker", everything, roster)
+    assert [unit.name for unit in found] == sorted(roster) and found[-1] == Unit("dora", ())
+    without = [cut for cut in CUTS if cut.speaker != "berta"]
+    assert len(units_of(without, "speaker", everything, roster)) == len(found)
+    with pytest.raises(DataError, match="no carl"):
+        units_of(CUTS, "speaker", everything, ["anna", "berta"])
+
+
 def test_speakers_must_be_known() -> None:
     with pytest.raises(DataError, match="a speaker"):
         units_of([FakeCut("a", None)], "speaker", ["a"])
