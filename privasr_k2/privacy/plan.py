@@ -283,7 +283,8 @@ def _votes(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
         checks = (asked or rounds, threshold_sigma or 0.0)
         return chosen.event(Amounts(noise, rounds, *checks, change=change))
 
-    return make, "one vote of each teacher in every query"
+    moved = "one unit gives or takes a vote" if change is Change.GIVEN else "one unit moves a vote"
+    return make, f"one vote of each teacher in every query: {moved}, L2 sensitivity {change.l2:.3g}"
 
 
 def _counts(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:

@@ -90,6 +90,10 @@ def test_correlations_that_cannot_be(values):
 
 def test_votes():
     found = plan(request(kind="votes", mechanism="gnmax", noise=40.0, rounds=1000))
+    of_one = {"kind": "votes", "mechanism": "gnmax", "units_in_a_shard": 1}
+    alone = plan(request(**of_one, noise=40.0, rounds=1000))
+    assert "moves a vote, L2 sensitivity 1.41" in found.lines()[1]
+    assert "gives or takes a vote, L2 sensitivity 1" in alone.lines()[1]
     # One unit moves one vote: two counts change by 1.
     assert events.terms(found.event) == {events.discrete_gaussian(40.0, 1): 2000}
     continuous = events.repeated(events.gaussian(40 / 2**0.5), 1000)
