@@ -25,7 +25,7 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.calibration import noise_for
 from privasr_k2.privacy.sampling import PoissonSampling
-from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.spending import SETTINGS, Spending
 from privasr_k2.training.trainable import LoraConfig
 from privasr_k2.training.trainer import learning_rate
 
@@ -172,6 +172,7 @@ def spending(config: DpSgdConfig, units: int, noise: float, *, listed: bool = Fa
             "the model that it began with, its normalization, tokens and lexicon, wherever they are"
             " from",
             known,
+            SETTINGS,
             "how long each step took, to whoever watches the machine or reads its logs",
             *(["a speaker under several names"] if config.unit == "speaker" else []),
             *([] if config.isolate_units else [shared]),

@@ -44,7 +44,7 @@ from privasr_k2.privacy.clipping import Norm, clip_rows
 from privasr_k2.privacy.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise, FixedPointGrid
 from privasr_k2.privacy.people import People
 from privasr_k2.privacy.release import Release
-from privasr_k2.privacy.spending import DECODED_TOGETHER, Spending
+from privasr_k2.privacy.spending import DECODED_TOGETHER, SETTINGS, Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy, Turns
 
 MECHANISMS: dict[str, Norm] = {"discrete_laplace": "l1", "discrete_gaussian": "l2"}
@@ -196,6 +196,7 @@ class FmpMechanism:
                 "the vocabulary and the background marginals, wherever they are from",
                 _DEVICE,
                 DECODED_TOGETHER,
+                SETTINGS,
             ),
         )
 

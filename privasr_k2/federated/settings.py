@@ -26,7 +26,7 @@ from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.noise import GaussianNoise
 from privasr_k2.privacy.sampling import Sampling
-from privasr_k2.privacy.spending import DECODED_TOGETHER, Spending
+from privasr_k2.privacy.spending import DECODED_TOGETHER, SETTINGS, Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 from privasr_k2.recipe import renames
 from privasr_k2.training.trainable import ALL, LoraConfig
@@ -234,6 +234,8 @@ def spending(config: FedLmConfig, clients: int, unit: str) -> Spending:
         does_not_cover=(
             _BEFORE,
             "how many clients and rounds there are",
+            "dev, which chooses the round that is kept: taken as public",
+            SETTINGS,
             _SEVERAL,
             _TIMES,
             DECODED_TOGETHER,

@@ -38,7 +38,7 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.calibration import noise_for
 from privasr_k2.privacy.discrete import DiscreteGaussianNoise
-from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.spending import SETTINGS, Spending
 from privasr_k2.randomness import NoiseStream
 from privasr_k2.text.tagged_files import read_tagged
 
@@ -113,6 +113,8 @@ class WordVotes:
             does_not_cover=(
                 "the candidates: a list that was made without the private data",
                 f"of each {unit}: the votes; nothing else that they said is used",
+                f"how many {unit}s there are, and who is public instead, in the pool or in dev",
+                SETTINGS,
             ),
         )
 

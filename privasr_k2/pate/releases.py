@@ -24,7 +24,7 @@ from privasr_k2.pate.published import as_published
 from privasr_k2.privacy.events import is_unprotected
 from privasr_k2.privacy.pate.sensitivity import Change
 from privasr_k2.privacy.release import Release
-from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.spending import SETTINGS, Spending
 
 LABELS, ABOUT = "labels.jsonl", "labels.json"
 _FORMAT = "privasr_k2 labels 1"
@@ -47,8 +47,8 @@ def spending_of(
         " whether one of them has data, and what",
         "whether the run succeeded: a teacher whose training fails stops it",
         "the teachers, their votes and how far they agree, which are not released",
-        "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as"
-        " public",
+        "the pool, what is voted for, the public model, dev and vocabulary: taken as public",
+        SETTINGS,
         "float32 rounding that heads share which are trained together (heads_at_once=1: none does)",
     )
     if unit == "utterance":

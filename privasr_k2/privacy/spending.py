@@ -26,6 +26,10 @@ UNITS = tuple(RANKS)
 DECODED_TOGETHER = (
     "where the text was recognized: rounding of scores that utterances decoded together share"
 )
+SETTINGS = (
+    "how settings were chosen: they are taken as public, and trials on these people without a claim"
+    " are in no ledger"
+)
 #: Units that are whole persons.
 WHOLE = ("speaker", "user")
 #: What is absent from the entries of earlier versions, and from those that do not need it.

@@ -11,7 +11,7 @@ from privasr_k2.dpsgd.settings import RELATION, highest_lr, noise_multiplier, sp
 from privasr_k2.errors import ConfigError, PrivacyError
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.plan import PlanRequest, plan
-from privasr_k2.privacy.spending import guarantees
+from privasr_k2.privacy.spending import SETTINGS, guarantees
 from privasr_k2.training.trainer import learning_rate
 from tests.support.private_speech import config
 
@@ -87,6 +87,7 @@ def test_what_is_not_covered() -> None:
     shared = spending(config("noise=1", "isolate_units=false"), 74, 1.0)
     sentences = " ".join(shared.does_not_cover)
     assert "rounding" in sentences and "several names" in sentences
+    assert SETTINGS in shared.does_not_cover
     alone = spending(config("noise=1", "unit=utterance"), 74, 1.0)
     assert "rounding" not in " ".join(alone.does_not_cover)
     assert "how many utterances" in " ".join(alone.does_not_cover)

@@ -21,6 +21,7 @@ from privasr_k2.federated.weighting import prepare
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy import release
 from privasr_k2.privacy.noise import standard_normal_vector
+from privasr_k2.privacy.spending import SETTINGS
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.weights import load_tensors, read_header
@@ -364,3 +365,4 @@ def test_no_clock_decides_under_a_claim() -> None:
         settings(*PRIVATE, "client.max_seconds=1")
     told = spending(settings(*PRIVATE), 12, "speaker").does_not_cover
     assert any("how long" in sentence for sentence in told)
+    assert SETTINGS in told

@@ -36,7 +36,7 @@ from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 from privasr_k2.federated.marginals import background_unigrams, smoothed, utterance_counts
 from privasr_k2.privacy import release
 from privasr_k2.privacy.accounting import Relation, account
-from privasr_k2.privacy.spending import Spending, guarantees
+from privasr_k2.privacy.spending import SETTINGS, Spending, guarantees
 from privasr_k2.privacy.strategies import STRATEGIES, Turns
 from tests.support.fmp_release import mechanism
 from tests.support.fmp_tiny import CACHES, NUMBERS, random_world
@@ -142,6 +142,7 @@ def test_the_event_costs_what_was_asked(kind: str, strategy: str, epsilon: float
     spent = made.spending("user", 48)
     assert spent.unit == "user" and spent.event == made.event
     assert any("first 2 rounds" in sentence for sentence in spent.does_not_cover)
+    assert SETTINGS in spent.does_not_cover
 
 
 def test_gaussian_noise_is_less_for_many_different_words() -> None:

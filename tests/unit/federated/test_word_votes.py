@@ -30,6 +30,7 @@ from privasr_k2.fileio import read_json, write_text
 from privasr_k2.privacy import events, release
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.privacy.spending import SETTINGS
 from tests.support import word_votes as small
 from tests.support.word_votes import mechanism, random_texts, secret
 
@@ -80,6 +81,8 @@ def test_the_cost_is_that_of_as_many_counts() -> None:
         gaussian = events.gaussian(made.noise.sigma / math.sqrt(made.votes))
         assert exact.value == pytest.approx(account(gaussian, RELATION, 1e-5).value, rel=0.02)
     assert made.spending(9).person_units is None and made.spending(9).unit == "speaker"
+    told = made.spending(9, "user").does_not_cover
+    assert SETTINGS in told and any("how many users" in sentence for sentence in told)
 
 
 def test_counts_above_the_threshold_are_chosen() -> None:

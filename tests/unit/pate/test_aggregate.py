@@ -20,6 +20,7 @@ from privasr_k2.pate.releases import spending_of
 from privasr_k2.pate.student_data import read_labels
 from privasr_k2.pate.votes import Votes
 from privasr_k2.privacy import release
+from privasr_k2.privacy.spending import SETTINGS
 from tests.support.small_pate import made_votes, mechanism
 
 COUNTS = [[8, 1, 1], [0, 10], [3, 3, 4], [1, 9], [5, 5], [2, 7, 1], [10, 0], [0, 0, 10]]
@@ -70,6 +71,7 @@ def test_labels_are_the_answers(tmp_path):
     spent = made.entry.spending
     assert (spent.data, spent.unit, spent.units, spent.delta) == ("tiny/train", "speaker", 90, 1e-5)
     assert any("roster" in sentence for sentence in spent.does_not_cover)
+    assert SETTINGS in spent.does_not_cover
 
 
 @pytest.mark.parametrize("of", ["votes", "posteriors"])
