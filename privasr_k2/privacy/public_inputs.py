@@ -148,10 +148,9 @@ def _violations(verb: Stage, people: People | None) -> Iterator[tuple[str, str]]
     for flag, value, start in inputs:
         if flag.startswith(_PRIVATE) or flag == _ROSTER:
             continue
-        reads = list(history.behind(start, _all_inputs))
-        if len(reads) == 1:
+        if not history.is_made(start):
             log.info("%s %s: no stage has written it; it is public as declared", flag, value)
-        for read in reads:
+        for read in history.behind(start, _all_inputs):
             if why := _conflict(read, protected, history):
                 way = ", then ".join(reversed(read.stages))
                 yield f"{flag} {value}", f"{why}, read by {way or 'this verb'}"
@@ -267,6 +266,10 @@ class _History:
             todo += _links(read)
             for stage in self._writers(read.path):
                 todo += follow(stage, read, self.persons(read))
+
+    def is_made(self, read: _Read) -> bool:
+        """Whether some stage has written it, or what links lead to."""
+        return any(self._writers(one.path) for one in (read, *_links(read)))
 
     def persons(self, read: _Read) -> Persons:
         """The persons of the records at a path; none of a corpus as it came."""

@@ -135,11 +135,17 @@ def test_lists_of_other_text_are_accepted_and_cost_what_they_did(folder: Path) -
     assert "epsilon_per_mention" in read_json(folder / "out" / "about.json")
 
 
-def test_a_roster_names_the_protected_people(folder: Path) -> None:
+def test_a_roster_names_the_protected_people(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     verb = train_dpsgd(folder)
     write_text(folder / "sides/roster.txt", "".join(f"speaker{n}\n" for n in range(5)))
+    caplog.set_level("INFO")
     stamp(folder, 2, "split_corpus --in-feats feats --out-dir sides", "sides")
+    stamp(folder, 2, "compute_features --in-manifests data --out-dir feats", "feats")
     release(verb, "--in-public-roster", "sides/roster.txt")
+    assert "--in-lang lang: no stage has written it" in caplog.text
+    assert "--in-public-dev feats: no stage" not in caplog.text
     [entry] = Ledger(folder / "privacy.json").entries()
     assert entry.spending.units == 5 and entry.spending.person_units == 1
     assert guarantees([entry.spending])[0].epsilon.value <= 20
