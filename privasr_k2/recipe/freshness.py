@@ -111,7 +111,8 @@ class Freshness:
         """
         expected = "the options and inputs that its finished release was made with"
         again = f"--force true --stage {stage.number} --stop-stage {stage.number}"
-        way_out = f"undo the change, or spend a second time: {again}; --work-dir keeps both{more}"
+        both = "--work-dir DIR with this folder's --ledger keeps both, and adds them up"
+        way_out = f"undo the change, or spend a second time: {again}; {both}{more}"
         raise PrivacyError(stage.label, expected, reason, way_out)
 
     def stale(self, stage: Stage) -> list[tuple[Task, Fingerprint, tuple[str, ...]]]:
