@@ -142,7 +142,8 @@ def declare(
         caller=caller,
         prog=f"./run.sh {corpus_word} {recipe_word}",
         help=module.__doc__ or "",
-        conf_keys=_conf_keys(root),
+        conf_keys=_conf_keys(root, name),
+        conf_place=_conf_place(corpus.conf, root),
         conf_value=conf_value,
     )
     run = options.build(RunOptions, parsed)
@@ -259,11 +260,20 @@ def _summary(file: Path) -> str:
     return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split("\n")[0]
 
 
-def _conf_keys(root: Path) -> dict[str, str]:
-    """The file and section of every key of ``conf/``; of several, the one that an option sets."""
-    sections = sorted(layers.defaults(root).items(), key=lambda item: item[0] == options.LANG)
-    return {
-        key: str(Path(address).relative_to(root))
-        for _, address in sections
-        for key in keys_of(Path(address))
-    }
+def _conf_keys(root: Path, recipe: str) -> dict[str, list[str]]:
+    """The sections of every key of ``conf/``; those in the recipe's own file come first."""
+    own = str(root / f"conf/{recipe}.yaml#")
+    addresses = layers.defaults(root).items()
+    keys: dict[str, list[str]] = {}
+    for section, address in sorted(addresses, key=lambda item: not item[1].startswith(own)):
+        for key in keys_of(Path(address)):
+            keys.setdefault(key, []).append(section)
+    return keys
+
+
+def _conf_place(conf: Path, root: Path) -> str:
+    """Where a corpus's own values stand, or would: a file, as messages name it."""
+    file, _, section = str(conf).partition("#")
+    if not section and not Path(file).exists():
+        file = f"{file}.yaml"
+    return file.removeprefix(f"{root}/") + (f", below {section}:" if section else "")

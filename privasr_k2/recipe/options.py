@@ -39,6 +39,7 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines
 
 LANG = "lang"
+_MOST_SECTIONS = 3
 """The section whose keys ``--lang-options`` sets."""
 
 T = TypeVar("T")
@@ -92,7 +93,8 @@ def parse(
     prog: str,
     help: str,
     defaults: Callable[[Mapping[str, str]], Mapping[str, Any]] = lambda given: {},
-    conf_keys: Mapping[str, str] = types.MappingProxyType({}),
+    conf_keys: Mapping[str, Sequence[str]] = types.MappingProxyType({}),
+    conf_place: str = "",
     conf_value: Callable[[str, Mapping[str, Any]], Any] = lambda key, values: None,
 ) -> Parsed:
     """Parse ``words`` into the fields of ``classes``.
@@ -102,7 +104,8 @@ def parse(
         renamed: old option names (with ``-``) with what stands in their place.
         caller: the folder that relative paths start from.
         prog, help: for ``--help``, which is printed and ends the process.
-        conf_keys: keys of YAML files with their file, for the message on an unknown option.
+        conf_keys: keys of ``conf/`` with their sections, for the message on an unknown option.
+        conf_place: where the corpus's own values stand, for the same message.
         conf_value: the default of a key of ``conf/`` with these values, for ``--help``.
 
     Raises:
@@ -125,7 +128,7 @@ def parse(
         if name in fields:
             values[name] = check(flag, fields[name][1], text)
         elif name not in ("h", "help"):
-            way_out = _way_out(name, fields, conf_keys)
+            way_out = _way_out(name, fields, conf_keys, conf_place)
             raise ConfigError("the command line", "an option that exists", flag, way_out)
     if help_is_asked:
         parameters: list[click.Parameter] = [
@@ -273,11 +276,16 @@ def _metavar(annotation: Any) -> str:
     return {bool: "true|false", int: "N", float: "X", Path: "PATH"}.get(annotation, "NAME")
 
 
-def _way_out(name: str, fields: Mapping[str, Any], conf_keys: Mapping[str, str]) -> str:
-    if name in conf_keys:
-        if "lang_options" in fields and conf_keys[name].endswith(f"#{LANG}"):
+def _way_out(
+    name: str, fields: Mapping[str, Any], conf_keys: Mapping[str, Sequence[str]], conf_place: str
+) -> str:
+    if sections := conf_keys.get(name):
+        if "lang_options" in fields and LANG in sections:
             return f"write --lang-options {name}=VALUE"
-        return f"it is a key of {conf_keys[name]}: set it in the corpus's conf"
+        more = len(sections) - _MOST_SECTIONS
+        named = ", ".join(sections[:_MOST_SECTIONS]) + (f" and {more} more" if more > 0 else "")
+        plural = "s" if len(sections) > 1 else ""
+        return f"it is a key of the section{plural} {named} of conf/: set it in {conf_place}"
     near = difflib.get_close_matches(name, fields, 1)
     return f"did you mean --{near[0].replace('_', '-')}?" if near else "--help lists all options"
 

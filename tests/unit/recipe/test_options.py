@@ -44,7 +44,8 @@ def parse(*words: str, defaults: dict[str, Any] | None = None) -> options.Parsed
         words,
         defaults=lambda given: (defaults or {}) | ({"share": 0.5} if "heads" in given else {}),
         renamed={"sizes": "--teachers"},
-        conf_keys={"lr": "conf/am.yaml"},
+        conf_keys={"lr": ["am", "lm", "heads", "dpsgd", "tune"], "order": ["lm"]},
+        conf_place="egs/mine/corpus.yaml",
         conf_value=lambda key, values: {"am.epochs": 7 + values["heads"]}[key],
         caller=Path("/here"),
         prog="x",
@@ -131,8 +132,42 @@ def test_what_was_read_is_remembered() -> None:
     assert tracked.start == "public" and read == {"start"}
 
 
+@pytest.mark.parametrize(
+    ("word", "sections"),
+    [("--lr", "the sections am, lm, heads and 2 more"), ("--order", "the section lm")],
+)
+def test_a_key_of_conf_names_its_sections_and_the_file_of_the_corpus(
+    word: str, sections: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse(word, "3")
+    expected = f"it is a key of {sections} of conf/: set it in egs/mine/corpus.yaml"
+    assert str(error.value).endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "place"),
+    [
+        ("mini", "egs/mini/corpus.yaml, below conf:"),
+        ("data:{}", "{}/conf"),
+        ("{}/corpus.py", "{}/conf.yaml"),
+    ],
+)
+def test_a_recipe_names_its_own_sections_first(
+    repo_root: Path, tmp_path: Path, corpus: str, place: str
+) -> None:
+    (folder := tmp_path / "mine").mkdir()
+    (folder / "corpus.py").write_text("")
+    if corpus.startswith("data:"):
+        (folder / "conf").mkdir()
+    words = ["--epochs", "3"]
+    with pytest.raises(ConfigError, match="of the sections am_ctc, ") as error:
+        declare(corpus.format(folder), "ctc", words, repo_root, repo_root)
+    assert str(error.value).endswith(f"set it in {place.format(folder)}")
+
+
 def test_a_key_of_the_language_folder_names_its_option() -> None:
-    keys = _conf_keys(ROOT)  # g2p is a key of other sections, too
+    keys = _conf_keys(ROOT, "ctc")  # g2p is a key of other sections, too
     with pytest.raises(ConfigError, match="way out: write --lang-options g2p=VALUE"):
         options.parse(
             [DataOptions], ["--g2p", "espeak:de"],
