@@ -216,14 +216,33 @@ def _yaml_digest(address: str, digest: str) -> str:
 def _existing(cache: HashCache, path: str) -> str:
     digest = cache.plain(path)
     if digest is None:
-        roles = _roles_beside(os.path.join(cache.work_dir, path))
-        if roles:
-            expected, found = "cuts of a role that the corpus has", f"those of {' '.join(roles)}"
-            way_out = "give the corpus this role: docs/new_corpus.md says how"
-            raise DataError(path, expected, found, way_out)
+        check_role(cache.work_dir, path)
         way_out = "run the stage that writes it, or correct the path"
         raise DataError(path, "a file or a folder", "nothing", way_out)
     return digest
+
+
+def check_role(work_dir: str | Path, *paths: str, role: str = "") -> None:
+    """Refuse the cuts of a role that is missing in the only folder of manifests, or in all.
+
+    Args:
+        paths: the file of a role's cuts; with ``role`` folders, of manifests and others.
+
+    Raises:
+        DataError: the role, and those that the corpus has.
+    """
+    paths = tuple(f"{path}/cuts_{role}.jsonl.gz" for path in paths) if role else paths
+    beside = {path: _roles_beside(os.path.join(work_dir, path)) for path in paths}
+    path = next((path for path, roles in beside.items() if roles), "")
+    if not path or any(os.path.exists(os.path.join(work_dir, path)) for path in paths):
+        return
+    roles = beside[path]
+    expected, found = "cuts of a role that the corpus has", f"those of {' '.join(roles)}"
+    way_out = "give the corpus this role: docs/new_corpus.md says how"
+    if path.endswith("cuts_adapt.jsonl.gz"):
+        some = "--corpus-options adapt_fraction=0.3"
+        way_out = f"with data: or lhotse: take speakers of train, {some}; or {way_out}"
+    raise DataError(path, expected, found, way_out)
 
 
 def _roles_beside(path: str) -> list[str]:

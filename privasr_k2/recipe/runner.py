@@ -17,7 +17,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.recipe import launch, stamps
 from privasr_k2.recipe.averaging import averages_anew, take_over
 from privasr_k2.recipe.declare import RunOptions
-from privasr_k2.recipe.fingerprint import Fingerprint, HashCache
+from privasr_k2.recipe.fingerprint import Fingerprint, HashCache, check_role
 from privasr_k2.recipe.freshness import FORCED, Freshness
 from privasr_k2.recipe.plan import Stage, Task, values_of
 from privasr_k2.recipe.progress import clock, read_progress
@@ -85,12 +85,14 @@ class Runner:
             lock: the descriptor of the work folder's lock, for local processes to hold too.
 
         Raises:
-            DataError: a stage failed; the last lines of its log have been shown.
+            DataError: a stage failed; the last lines of its log have been shown. Or the corpus
+                lacks a role that a later stage reads.
         """
         at_once = self._options.nj
         with launch.Pool(at_once=at_once, work_dir=self._work_dir, lock=lock) as pool:
             try:
-                for _, stages in groupby(self._selected, key=lambda stage: stage.number):
+                for number, stages in groupby(self._selected, key=lambda stage: stage.number):
+                    self._check_roles([s for s in self._selected if s.number >= number])
                     self._bring_up_to_date(list(stages), pool)
             finally:
                 self._terminal.clear()
@@ -120,6 +122,21 @@ class Runner:
             if status != "up to date":
                 would_run.add(stage.index)
             self._say(f"    {status}" + ("" if stage in self._selected else " (not asked for)"))
+
+    def _check_roles(self, waiting: Sequence[Stage]) -> None:
+        """Refuse a role that the corpus lacks before the first training, not at its reader.
+
+        A stage names it by the file of its cuts, or reads folders with ``--set role=NAME``.
+        """
+        undone = {stage.index for stage in waiting}
+        for stage in waiting:
+            needs = self._wiring.needs(stage)
+            done = [path for path, writer in needs if writer.index not in undone]
+            for path in done:
+                check_role(self._work_dir, path)
+            for word in values_of(stage.tasks[0].argv, "--set"):
+                if word.startswith("role="):
+                    check_role(self._work_dir, *done, role=word.removeprefix("role="))
 
     def _bring_up_to_date(self, waiting: list[Stage], pool: launch.Pool) -> None:
         """Stages of one number. After a failure no other begins, and those at work end."""
