@@ -6,8 +6,8 @@ from pathlib import Path
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Paths, option
 
-ORDER = ("ctc", "rescore", "classlm", "fmp", "fedlm", "personal", "compose", "pate", "dpsgd",
-         "confidence")
+ORDER = ("ctc", "encoder", "rescore", "classlm", "fmp", "fedlm", "personal", "compose", "pate",
+         "dpsgd", "wordvotes", "redteam", "confidence")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -140,7 +141,7 @@ def _own(name: str, root: Path, caller: Path, words: Sequence[str]) -> Corpus:
     if not path.exists():
         files = "--train FILE --dev FILE --test FILE"
         if is_folder and _NAME.fullmatch(plain := name.removeprefix("data:")):
-            if any(word.partition("=")[0] == "--train" for word in words) or _ran(root, plain):
+            if "--train" in _flags(words) or _ran(root, plain, caller, words):
                 return _of_files(plain, root)
             way_out = f"correct the path, or name files: data:{plain} RECIPE {files}"
         else:
@@ -188,8 +189,20 @@ def _of_lhotse(word: str, root: Path) -> Corpus:
     )
 
 
-def _ran(root: Path, name: str) -> bool:
-    return (root / "egs/user" / name / ".stages").is_dir()
+def _ran(root: Path, name: str, caller: Path, words: Sequence[str]) -> bool:
+    """Whether a recipe has run in the work folder: that of the name, or of the command line."""
+    work_dir = _flags(words).get("--work-dir") or root / "egs/user" / name
+    return (caller / work_dir / ".stages").is_dir()
+
+
+def _flags(words: Sequence[str]) -> dict[str, str]:
+    """The options among the words, with the value behind ``=`` or the next word."""
+    found: dict[str, str] = {}
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
+        flag, equals, value = word.partition("=")
+        if flag.startswith("--"):
+            found[flag] = value if equals else following
+    return found
 
 
 def _data_facts(root: Path) -> dict[str, Any]:

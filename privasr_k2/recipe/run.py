@@ -20,6 +20,7 @@ from privasr_k2 import environment
 from privasr_k2.errors import ConfigError, PrivasrError
 from privasr_k2.recipe import lock
 from privasr_k2.recipe.corpus import find_corpus
+from privasr_k2.recipe.declare import command_line
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
 from privasr_k2.recipe.front import Declaration, declare, load_file, overview, words_for
 from privasr_k2.recipe.launch import split_launcher
@@ -122,9 +123,15 @@ def run_one(declared: Declaration, root: Path) -> None:
     # A run that stops earlier has not touched the table, which would be an old result.
     if chosen.show_report and declared.report and chosen.stop_stage >= stages[-1].number:
         print(f"\n{(work_dir / declared.report).read_text(encoding='utf-8')}")
-        name = declared.corpus.name
-        print(f"page of all results: {work_dir}/exp/report.html, made by ./run.sh {name} report")
+        page = f"{work_dir}/exp/report.html"
+        print(f"page of all results: {page}, made by {report_command(declared)}")
         print(f"these results: {work_dir / declared.report}")
+
+
+def report_command(declared: Declaration) -> str:
+    """The command that makes the page of all results of the same work folder."""
+    given = {"work_dir": str(declared.work_dir)} if declared.run.work_dir else {}
+    return command_line(declared.corpus.name, "report", given, ())
 
 
 def check_device(stages: Sequence[Stage], declared: Declaration) -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from privasr_k2 import sections
 from privasr_k2.recipe.corpus import corpus_names, find_corpus
-from privasr_k2.recipe.front import Declaration, declare, recipe_names
+from privasr_k2.recipe.front import Declaration, declare, load_file, recipe_names
 from privasr_k2.recipe.plan import NEUTRAL
+from privasr_k2.recipe.run import report_command
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Recipes that need more than a corpus: results of others, or a corpus that only one has.
@@ -66,3 +67,17 @@ def test_flags_configurations_and_systems(
     for system in declaration.systems:
         assert {*system.compare_with} <= names - {system.name}
         assert not system.protects or "privacy" in system.artifacts, system.name
+
+
+def test_the_page_of_all_results_has_every_recipe(repo_root: Path) -> None:
+    order = load_file(repo_root / "local/recipes/report.py", repo_root).ORDER
+    assert sorted(order) == [name for name in recipe_names(repo_root) if name != "report"]
+
+
+def test_the_page_of_all_results_is_that_of_the_same_work_folder(
+    repo_root: Path, tmp_path: Path
+) -> None:
+    made = declare("mini", "ctc", [], repo_root, tmp_path)
+    assert report_command(made) == "./run.sh mini report"
+    made = declare("mini", "ctc", ["--work-dir", "work"], repo_root, tmp_path)
+    assert report_command(made) == f"./run.sh mini report --work-dir {tmp_path}/work"

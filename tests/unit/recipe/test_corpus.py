@@ -85,6 +85,14 @@ def test_a_corpus_of_files_needs_no_folder(tmp_path: Path) -> None:
     assert find_corpus("data:mine", tmp_path, tmp_path).people == "mine"
 
 
+@pytest.mark.parametrize("words", [["--work-dir", "work"], ["--nj=2", "--work-dir=work"]])
+def test_a_corpus_of_files_is_known_by_its_work_folder(tmp_path: Path, words: list[str]) -> None:
+    with pytest.raises(ConfigError, match="name files: data:mine"):
+        find_corpus("data:mine", ROOT, tmp_path, words)
+    (tmp_path / "work/.stages").mkdir(parents=True)
+    assert find_corpus("data:mine", ROOT, tmp_path, words).people == "mine"
+
+
 def test_a_recipe_of_lhotse(tmp_path: Path) -> None:
     words = ["--corpus-dir", "d", "--corpus-options", "train=a,b test=c"]
     made = declare("lhotse:yesno", "ctc", words, ROOT, tmp_path)
