@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import difflib
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ from privasr_k2.recipe.settings import keys_of
 from privasr_k2.recipe.systems import System
 
 _REPORT = "report"  # of the results that are there
+#: An option in the text of a recipe.
+_FIELD = re.compile(r"^    (\w+): [^=]*= (?:option|from_conf|path_option)\(", re.MULTILINE)
 #: Old names of options, with what stands in their place.
 RENAMED = {
     "units": "--token-type",
@@ -124,6 +128,7 @@ def declare(
     own = _own_options(corpus)
     classes = [module.Options, own, DataOptions, RunOptions]
     known = _names(classes)
+    _check_defaults(corpus, known, root)
 
     def conf_value(key: str, values: Mapping[str, Any]) -> Any:
         section, _, rest = key.partition(".")
@@ -254,6 +259,26 @@ def _check_used(given: Mapping[str, str], used: set[str], recipe: str) -> None:
             place, found = f"--{name.replace('_', '-')}", f"one that {recipe} does not read"
             way_out = "remove it, or choose the options that it belongs to"
             raise ConfigError(place, "options that change something here", found, way_out)
+
+
+def _check_defaults(corpus: Corpus, known: set[str], root: Path) -> None:
+    """Refuse a default of ``corpus.yaml`` for an option that no recipe has."""
+    others = [name for name in corpus.options if name not in known]
+    if not others:
+        return
+    # Fields are read in the text, as importing every recipe takes seconds.
+    files = [
+        file for folder in ("recipes", "stages") for file in (root / "local" / folder).iterdir()
+    ]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files if file.suffix == ".py")
+    every = known | set(_FIELD.findall(text))
+    for name in others:
+        if name not in every:
+            near = difflib.get_close_matches(name, every, 1)
+            lists = f"./run.sh {corpus.name} RECIPE --help lists the options of a recipe"
+            way_out = f"did you mean {near[0]}?" if near else f"correct it; {lists}"
+            place = corpus.home / "corpus.yaml"
+            raise ConfigError(f"{place}: options", "options of a recipe", name, way_out)
 
 
 def _summary(file: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2 import sections
+from privasr_k2.recipe import front
 from privasr_k2.recipe.corpus import corpus_names, find_corpus
 from privasr_k2.recipe.front import Declaration, declare, load_file, recipe_names
 from privasr_k2.recipe.plan import NEUTRAL
@@ -67,6 +69,17 @@ def test_flags_configurations_and_systems(
     for system in declaration.systems:
         assert {*system.compare_with} <= names - {system.name}
         assert not system.protects or "privacy" in system.artifacts, system.name
+
+
+def test_options_are_read_in_the_text_of_recipes(repo_root: Path) -> None:
+    """As a default of corpus.yaml is looked up among those of all recipes."""
+    files = [
+        file for name in ("recipes", "stages") for file in (repo_root / "local" / name).glob("*.py")
+    ]
+    found = {name for file in files for name in front._FIELD.findall(file.read_text())}
+    for name in recipe_names(repo_root):
+        recipe = load_file(repo_root / f"local/recipes/{name}.py", repo_root)
+        assert {field.name for field in dataclasses.fields(recipe.Options)} <= found, name
 
 
 def test_the_page_of_all_results_has_every_recipe(repo_root: Path) -> None:

@@ -68,6 +68,24 @@ def test_a_misspelled_key(tmp_path: Path) -> None:
         find_corpus("toy", tmp_path, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("options", "way_out"),
+    [("train: cuts.jsonl.gz", "correct it; ./run.sh toy RECIPE"), ("teachrs: 3", "teachers")],
+)
+def test_a_default_that_no_recipe_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, way_out: str
+) -> None:
+    (home := tmp_path / "egs/toy").mkdir(parents=True)
+    for name in ("conf", "local"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shared = "description: x\ndefinition: data_dir\noptions: {corpus_dir: ., teachers: 3"
+    (home / "corpus.yaml").write_text(f"{shared}}}\n")  # ctc has no teachers, pate has
+    declare("toy", "ctc", [], tmp_path, tmp_path)
+    (home / "corpus.yaml").write_text(f"{shared}, {options}}}\n")
+    with pytest.raises(ConfigError, match=way_out):
+        declare("toy", "ctc", [], tmp_path, tmp_path)
+
+
 def test_a_corpus_of_files_needs_no_folder(tmp_path: Path) -> None:
     words = ["--train", "a.jsonl.gz", "--test=b.jsonl.gz"]
     corpus = find_corpus("data:mine", ROOT, tmp_path, words)
