@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.recipe.plan import Stage, Task, values_of
+from privasr_k2.recipe.plan import Stage, Task, normal_path, values_of
 from privasr_k2.sections import split
 
 
@@ -90,7 +90,8 @@ class Wiring:
         is_there = path in self._written or (self._work_dir / split(path)[0]).exists()
         if not writers and not is_there:
             start = "" if os.path.isabs(path) else f" (it starts from {self._work_dir})"
-            if any(path in values_of(task.argv, "--raw-corpus") for task in stage.tasks):
+            named = [p for task in stage.tasks for p in values_of(task.argv, "--raw-corpus")]
+            if path in (normal_path(name, str(self._work_dir)) for name in named):
                 way_out = f"give --{_option_of(stage)} DIR with the folder of your copy{start}"
                 raise DataError(stage.label, f"the corpus at {path}", "nothing there", way_out)
             is_raw = any(path in task.raws for task in stage.tasks)

@@ -48,6 +48,8 @@ def test_a_raw_path_that_a_stage_writes_is_an_input(tmp_path: Path) -> None:
 def test_a_corpus_that_is_not_there_is_answered_with_its_option(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="give --corpus-dir DIR"):
         wiring(tmp_path, "0 a ./v --raw-corpus none --out-x data/manifests")
+    with pytest.raises(DataError, match="give --corpus-dir DIR"):  # as recipes name it
+        wiring(tmp_path, f"0 a ./v --raw-corpus {tmp_path}/none --out-x data/manifests")
     with pytest.raises(DataError, match="give --public-dir DIR"):
         wiring(tmp_path, "1 a ./v --raw-corpus none --out-x data/public/manifests")
 
