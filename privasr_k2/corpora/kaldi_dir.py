@@ -111,7 +111,7 @@ def read_table(path: Path, problems: list[Problem], *, may_be_empty: bool = Fals
     table: Table = {}
     previous = ""
     if not path.is_file():
-        problems.append(Problem(str(path), "a file", "nothing"))
+        problems.append(Problem(str(path), "a file", "nothing", kinds.NO_FILE))
         return table
     for number, line in read_lines(path):
         place, words = f"{path}:{number}", line.split(maxsplit=1)

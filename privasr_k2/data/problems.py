@@ -29,6 +29,7 @@ SPEAKERS = "speaker in two roles"
 DOUBLE = "id twice"
 ORDER = "line out of order"
 FORM = "malformed line"
+NO_FILE = "missing file"
 NO_LINE = "no line in another file"
 OTHER = "other"
 
@@ -49,6 +50,7 @@ ADVICE = {
     DOUBLE: "rename or remove one of the two",
     ORDER: "sort by LC_ALL=C sort, or run utils/fix_data_dir.sh",
     FORM: "mend the lines",
+    NO_FILE: "write it; utt2spk has lines UTTERANCE SPEAKER, and guarantees are for its speakers",
     NO_LINE: "add the lines, or run utils/fix_data_dir.sh",
 }
 """What to do about the problems of a kind."""

@@ -15,6 +15,7 @@ from privasr_k2.corpora.data_dir import CORPUS, lexicon, read
 from privasr_k2.corpora.prepare import prepare
 from privasr_k2.data.features import load_features
 from privasr_k2.data.manifests import check_cuts, save_cuts
+from privasr_k2.data.problems import CorpusProblems
 from privasr_k2.errors import ConfigError, DataError
 from tests.support import trees
 
@@ -28,6 +29,14 @@ def raw(tmp_path: Path) -> Path:
     trees.kaldi(tmp_path / "raw", "train", [f"s{i}" for i in range(9)])
     trees.kaldi(tmp_path / "raw", "test", ["t1"])
     return tmp_path / "raw"
+
+
+def test_a_missing_file_has_a_way_out(raw: Path) -> None:
+    for part in ("train", "test"):
+        (raw / part / "utt2spk").unlink()
+    with pytest.raises(CorpusProblems, match=r"utt2spk: expected a file") as caught:
+        read(given(raw))
+    assert {problem.sort for problem in caught.value.problems} == {"missing file"}
 
 
 def test_train_and_test_with_dev_cut_by_speakers(raw: Path) -> None:
