@@ -16,6 +16,8 @@ import yaml
 from privasr_k2.errors import ConfigError
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
+_FILES = ("--train", "--dev", "--test", "--adapt")
+_ALONE = "give it, too; what a trained model makes of other speech: docs/new_corpus.md"
 _PATHS = ("corpus_dir", "public_text", "public_dir", "public_conf", "nnlm_text")
 
 
@@ -38,7 +40,8 @@ class Corpus:
         preset_options: the same for single recipes under a preset.
         recipe_definitions: modules of ``privasr_k2/corpora`` in place of ``definition``, by recipe.
         own_options: options of ``prepare_corpus`` that only this corpus has, with their help;
-            ``PATH`` before it where the value is one. ``PATHS`` are files for ``--raw-<option>``.
+            ``PATH`` before it where the value is one, and ``true|false``. ``PATHS`` are files for
+            ``--raw-<option>``.
         public_lists: name lists that come with its manifests.
         vocabulary_lists: name lists whose words every vocabulary has.
         further_text: tagged text that comes with its manifests.
@@ -144,6 +147,11 @@ def _own(name: str, root: Path, caller: Path, words: Sequence[str]) -> Corpus:
             if "--train" in _flags(words) or _ran(root, plain, caller, words):
                 return _of_files(plain, root)
             way_out = f"correct the path, or name files: data:{plain} RECIPE {files}"
+            roles = {word.partition("=")[0] for word in words} & set(_FILES)
+            if roles:
+                raise ConfigError(
+                    place, f"--train beside {' '.join(sorted(roles))}", "none", _ALONE
+                )
         else:
             way_out = "correct the path"
         raise ConfigError(place, "a file or folder", f"nothing at {path}", way_out)
@@ -212,7 +220,7 @@ def _data_facts(root: Path) -> dict[str, Any]:
 def _own_facts(name: str, home: Path) -> dict[str, Any]:
     """What all corpora of users have, by how the command line names them."""
     what = "lhotse cuts, recordings and supervisions, or Kaldi data directories"
-    pipes = "run the commands of wav.scp; only where you trust who wrote them"
+    pipes = "true|false run the commands of wav.scp; only where you trust who wrote them"
     files = {role: f"PATHS {what}, for {role}" for role in ("train", "dev", "test", "adapt")}
     return {
         "name": name,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from privasr_k2.errors import ConfigError
 from privasr_k2.plugins import import_file
@@ -242,6 +242,8 @@ def _own_options(corpus: Corpus) -> type:
             fields.append((name, options.Paths, options.option((), rest)))
         elif kind == "PATH":
             fields.append((name, Path | None, options.path_option(rest)))
+        elif kind == "true|false":
+            fields.append((name, Literal["true", "false"] | None, options.option(None, rest)))
         else:
             fields.append((name, str, options.option("", help)))
     return dataclasses.make_dataclass("OwnOptions", fields, frozen=True)

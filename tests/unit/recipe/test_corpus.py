@@ -92,7 +92,9 @@ def test_a_corpus_of_files_needs_no_folder(tmp_path: Path) -> None:
     assert (corpus.home, corpus.people) == (ROOT / "egs/user/mine", "mine")
     assert "corpus_dir" not in corpus.options and corpus.source is None
     with pytest.raises(ConfigError, match="name files: data:mine RECIPE --train FILE"):
-        find_corpus("data:mine", ROOT, tmp_path, ["--test", "b"])
+        find_corpus("data:mine", ROOT, tmp_path)
+    with pytest.raises(ConfigError, match="expected --train beside --dev --test, found none"):
+        find_corpus("data:mine", ROOT, tmp_path, ["--test", "b", "--dev=c"])
     with pytest.raises(ConfigError):
         find_corpus("data:no/folder", ROOT, tmp_path, words)
     made = declare("data:mine", "ctc", [*words, "--adapt", "c d"], ROOT, tmp_path)
@@ -109,6 +111,17 @@ def test_a_corpus_of_files_is_known_by_its_work_folder(tmp_path: Path, words: li
         find_corpus("data:mine", ROOT, tmp_path, words)
     (tmp_path / "work/.stages").mkdir(parents=True)
     assert find_corpus("data:mine", ROOT, tmp_path, words).people == "mine"
+
+
+def test_a_switch_of_a_corpus_has_two_values(tmp_path: Path) -> None:
+    words = ["--train", "a", "--allow-pipes"]
+    for value in ("true", "false"):
+        made = declare("data:mine", "ctc", [*words, value], ROOT, tmp_path)
+        assert f"allow_pipes={value}" in made.stages[0].tasks[0].argv
+    with pytest.raises(ConfigError, match="expected one of true, false, found 'yes'"):
+        declare("data:mine", "ctc", [*words, "yes"], ROOT, tmp_path)
+    plain = declare("data:mine", "ctc", words[:2], ROOT, tmp_path)
+    assert "allow_pipes" not in " ".join(plain.stages[0].tasks[0].argv)
 
 
 def test_a_recipe_of_lhotse(tmp_path: Path) -> None:
