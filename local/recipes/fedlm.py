@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Literal
 
 from local.stages import clients as text
@@ -9,7 +10,7 @@ from local.stages import federated as fl
 from local.stages.first_pass import own_or_public_first_pass
 from local.stages.second_pass import NeuralLm, train_lm
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Count, Delta, Finite, from_conf, option
+from privasr_k2.recipe.options import Count, Delta, Finite, from_conf, option, path_option
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Options(text.ClientOptions):
     clip: Finite | None = option(
         None, "largest L2 norm of a client's update, with noise (default: 0.5; a part: conf)")
     delta: Delta = option(1e-5, "delta of the guarantee")
+    roster: Path | None = path_option(
+        "public list of all clients, with text or without, a line each (default: who has text)")
     audit: bool = option(True, "attack the private training with noise --audit-noise")
     audit_noise: Finite = option(0.5, "noise multiplier whose claim is attacked")
 

@@ -214,6 +214,7 @@ class Adaptation:
         """Rounds of training by clients: privasr_k2.federated.fedlm."""
         self.r.stage(number, title, "train_fedlm", train=True, config=layers,
                      in_private_clients=self.clients.train, in_public_rates=rates,
+                     in_public_roster=self.o.roster if privacy is not None else None,
                      **(begun or self._begun("pretrained")),
                      out_dir=system.add("rounds", self.model(system.name)), out_privacy=privacy,
                      set=settings, spends=privacy is not None)

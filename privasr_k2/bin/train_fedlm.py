@@ -11,7 +11,9 @@ r"""Adapt a neural language model by federated training on the text of clients [
 
 Training is private where privacy.noise is above 0; it is then a release, with --out-privacy and
 --ledger. The guarantee covers all text of a client; the file of clients says what a client is, and
-who stands behind it. With sampling=ordered, clients take part in a
+who stands behind it. --in-public-roster lists all clients, with text or without: sums are divided
+by their number, so that nobody sees whether a listed one has text. Without it they are divided by
+the number of clients with text, which is then public. With sampling=ordered, clients take part in a
 fixed order, and privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches
 N --strategy square_root plans such a training.
 
@@ -39,6 +41,7 @@ def main() -> None:
         __doc__,
         device=True,
         in_private_clients="FILE clients.jsonl.gz",
+        in_public_roster="[FILE] names of all clients, a line each; public",
         in_public_init="DIR model to begin with",
         in_public_dev_text="[FILE] a sentence a line: which round is kept",
         in_public_rates="[FILE] learning rates of tune_fedlm",
@@ -50,7 +53,8 @@ def main() -> None:
 
     import torch
 
-    from privasr_k2.federated.clients import ClientFile, people_of
+    from privasr_k2.data.roster import SPEAKER, read_roster
+    from privasr_k2.federated.clients import ClientFile, ListedClients, people_of
     from privasr_k2.federated.fedlm_tuning import read_rates
     from privasr_k2.federated.settings import FedLmConfig, spending
     from privasr_k2.federated.train import load_initial, neutral, paper_epsilon, train_fedlm
@@ -68,7 +72,10 @@ def main() -> None:
         wanted = "--out-privacy and --ledger" if config.claims else "no --out-privacy without noise"
         place = "the command line"
         raise ConfigError(place, wanted, f"privacy.noise={config.privacy.noise:g}", "see --help")
-    clients = ClientFile(args.in_private_clients)
+    clients: ClientFile | ListedClients = ClientFile(args.in_private_clients)
+    roster = [args.in_public_roster] if args.in_public_roster is not None else []
+    for path in roster:
+        clients = ListedClients(clients, sorted(read_roster(path, SPEAKER)))
     text = read_lines(args.in_public_dev_text) if args.in_public_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
     if config.select_round == "best" and not dev:
@@ -80,12 +87,12 @@ def main() -> None:
     config.sampling_for(count)
     spent = people = None
     if config.claims:
-        spent = spending(config, count, next(iter(clients)).unit)
+        spent = spending(config, count, next(iter(clients)).unit, listed=bool(roster))
         people = people_of(clients, args.in_private_clients)
     with join(args.device) as process, ExitStack() as stack:
         begun = None
         if spent is not None and process.leads:
-            inputs = [args.in_private_clients, args.in_public_init]
+            inputs = [args.in_private_clients, *roster, args.in_public_init]
             if config.select_round == "best":
                 inputs.append(args.in_public_dev_text)
             fingerprint = release.fingerprint_of(neutral(config), inputs)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -47,7 +48,7 @@ class Utterance:
 
 @dataclass(frozen=True)
 class ClientText:
-    """One client's utterances in the order of the file; at least one has words.
+    """One client's utterances in the order of the file; of a file at least one has words.
 
     Attributes:
         unit: what a client is, one of :data:`CLIENT_UNITS`; the same for all clients of a file.
@@ -141,13 +142,55 @@ def group(utterances: Iterable[tuple[str, Utterance]], unit: str) -> list[Client
     return [ClientText(name, tuple(of_client[name]), unit) for name in sorted(of_client)]
 
 
+@dataclass(frozen=True)
+class ListedClients:
+    """Clients of a public list: one of whom there is no text is a client without utterances.
+
+    Their number, by which sums are divided, then depends on no text.
+
+    Args:
+        clients: sorted by name; read anew by every loop.
+        names: of all clients, sorted.
+
+    >>> anna = ClientText("anna", (Utterance("u", ("hi",), None, "anna"),), "speaker")
+    >>> [client.num_words for client in ListedClients([anna], ("anna", "bob"))]
+    [1, 0]
+    """
+
+    clients: Iterable[ClientText]
+    names: Sequence[str]
+
+    def __iter__(self) -> Iterator[ClientText]:
+        """All of them.
+
+        Raises:
+            DataError: a client that the list lacks.
+        """
+        left, unit = deque(self.names), ""
+        for client in self.clients:
+            unit = client.unit
+            while left and left[0] < client.name:
+                yield ClientText(left.popleft(), (), unit)
+            if not left or left.popleft() != client.name:
+                expected, way_out = f"every {unit} with text", "complete the roster"
+                raise DataError("the roster", expected, f"no {client.name}", way_out)
+            yield client
+        for name in left:
+            yield ClientText(name, (), unit)
+
+
 def people_of(clients: Iterable[ClientText], source: Path | str) -> People:
-    """The speakers behind clients.
+    """The speakers behind clients; a listed person without text is one, too.
 
     Raises:
         DataError: an utterance without a speaker.
     """
-    pairs = ((client.name, said.speaker) for client in clients for said in client.utterances)
+    pairs = (
+        (client.name, name)
+        for client in clients
+        for name in [said.speaker for said in client.utterances]
+        or [client.name] * (client.unit in _PERSONS)
+    )
     return People.of(pairs, source=source)
 
 

@@ -35,6 +35,10 @@ from privasr_k2.training.trainable import ALL, LoraConfig
 SELECTED = ("best", "last")
 _BEFORE = "the text that the model was trained on before, and its vocabulary, wherever it is from"
 _SEVERAL = "that somebody is several clients, in two calls or on two devices: each is hidden alone"
+_LISTED = (
+    "which clients the roster names, which is public, and how many rounds there are; hidden is"
+    " whether one of them has text, and what"
+)
 _TIMES = "how long each round took, to whoever watches the machine or reads its logs"
 _SHARED_ROUNDING = "float32 rounding that clients of a chunk share"
 
@@ -194,7 +198,7 @@ class FedLmConfig(InitConfig):
         return expected_size(self.sampling_for(clients), clients) * self.weights.mean
 
 
-def spending(config: FedLmConfig, clients: int, unit: str) -> Spending:
+def spending(config: FedLmConfig, clients: int, unit: str, *, listed: bool = False) -> Spending:
     """The entry of the ledger: all rounds, whether clients fail in them or not.
 
     Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism of
@@ -203,6 +207,7 @@ def spending(config: FedLmConfig, clients: int, unit: str) -> Spending:
     Args:
         clients: their number.
         unit: what a client is, as their file says.
+        listed: whether ``clients`` is the number of those on a public roster.
 
     Raises:
         PrivacyError: no noise, delta >= 1 / clients, client_fraction outside (0, 1], or a scheme
@@ -233,7 +238,7 @@ def spending(config: FedLmConfig, clients: int, unit: str) -> Spending:
         delta=config.privacy.delta,
         does_not_cover=(
             _BEFORE,
-            "how many clients and rounds there are",
+            _LISTED if listed else "how many clients and rounds there are",
             "dev, which chooses the round that is kept: taken as public",
             SETTINGS,
             _SEVERAL,

@@ -60,6 +60,16 @@ def test_with_a_claim(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert all(torch.equal(model[name], same[name]) for name in model)
 
 
+def test_a_roster_of_clients(folder: Path) -> None:
+    write_text(folder / "roster.txt", "".join(f"client-{n:02}\n" for n in range(20)))
+    claim = [*SMALL, *PRIVATE, "select_round=last"]
+    listed = ["--in-public-roster", folder / "roster.txt"]
+    call("train_fedlm", *flags(folder), *spent(folder), *listed, "--set", *claim)
+    [entry] = read_json(folder / "privacy.json")["entries"]
+    assert entry["spending"]["units"] == 20 == read_json(folder / "out/federated.json")["clients"]
+    assert any("roster" in sentence for sentence in entry["spending"]["does_not_cover"])
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [

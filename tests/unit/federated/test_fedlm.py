@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from privasr_k2.errors import ConfigError
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.federated import fedlm, train
 from privasr_k2.federated.client import Failure
 from privasr_k2.federated.client_store import ClientData
+from privasr_k2.federated.clients import ClientText, ListedClients, people_of
 from privasr_k2.federated.fedlm import Federation, Round, rounds
 from privasr_k2.federated.round_files import RoundFiles
 from privasr_k2.federated.settings import FedLmConfig, spending
@@ -337,8 +338,9 @@ def test_what_is_trained_and_from_where(tmp_path: Path, change: str) -> None:
     assert read_json(tmp_path / "out" / "federated.json")["rounds"] == 1
 
 
+@pytest.mark.parametrize("listed", [False, True])
 def test_without_one_client_the_released_folder_has_the_same_form_and_times(
-    tmp_path: Path,
+    tmp_path: Path, listed: bool
 ) -> None:
     """Of the neighbours one client has 400 times the text of the others."""
     config = settings(
@@ -349,11 +351,14 @@ def test_without_one_client_the_released_folder_has_the_same_form_and_times(
     found = []
     for name, people in (("with", [*clients[:-1], large]), ("without", clients[:-1])):
         folder = tmp_path / name / "out"
+        all_clients = [*ListedClients(people, [each.name for each in clients])]
+        people = all_clients if listed else people
         with begun(tmp_path / name, config, len(people)) as one:
             train_fedlm(people, [["w1", "w2"]], init, folder, config, ALONE, one)
         found.append(shape_of(folder, one.entry.time))
         assert read_json(folder / "federated.json").pop("clients") == len(people)
-        found[-1]["federated.json"][1].pop("clients")  # in the guarantee: it is not hidden
+        if not listed:
+            found[-1]["federated.json"][1].pop("clients")  # in the guarantee: it is not hidden
     assert found[0] == found[1]
     assert {"train_log.jsonl", "model.safetensors"} < found[0].keys()
     assert all((of if path == "." else of[0]) == 0 for path, of in found[0].items())
@@ -365,4 +370,22 @@ def test_no_clock_decides_under_a_claim() -> None:
         settings(*PRIVATE, "client.max_seconds=1")
     told = spending(settings(*PRIVATE), 12, "speaker").does_not_cover
     assert any("how long" in sentence for sentence in told)
-    assert SETTINGS in told
+    assert SETTINGS in told and any("how many clients" in sentence for sentence in told)
+    told = spending(settings(*PRIVATE), 12, "speaker", listed=True).does_not_cover
+    assert not any("how many clients" in sentence for sentence in told)
+
+
+def test_the_divisor_is_that_of_the_roster(tmp_path: Path) -> None:
+    """Noise of the released weights would tell the number of clients with text."""
+    config, clients = settings(*PRIVATE, "client_fraction=0.5"), made_clients(12, most=2)
+    names = [client.name for client in clients]
+
+    def divisor(of: list[ClientText]) -> float:
+        data = prepare(ListedClients(of, names), VOCABULARY, config.confidences)
+        return config.denominator(len(data))
+
+    assert divisor(clients) == divisor(clients[1:]) == divisor(clients[:5]) == 6.0
+    silent = people_of(ListedClients(clients[1:], names), "clients")
+    assert silent.names == people_of(clients, "clients").names and silent.most_units == 1
+    with pytest.raises(DataError, match="no client-11"):
+        [*ListedClients(clients, names[:-1])]
