@@ -184,7 +184,8 @@ class Recognizer:
         if spec.features not in (*DIMENSIONS, ENCODER):
             expected = f"features that are computed from audio: {' or '.join(DIMENSIONS)}"
             found = f"{spec.features} ones, which came with the corpus"
-            raise DataError(file, expected, found, "train with audio, or use bin.decode")
+            way_out = "train with audio; features of a corpus are decoded by privasr verb decode"
+            raise DataError(file, expected, found, way_out)
         extractor = _extractor(spec, file) if spec.public_encoder else None
         model = load_model(folder / spec.model, device)
         named = None

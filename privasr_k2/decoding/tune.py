@@ -56,6 +56,10 @@ class Choice:
         }
 
 
+#: The keys of the grids, in sections such as ``decode``.
+_GRIDS = {"lm_weight": "lm_weights", "insertion_penalty": "insertion_penalties"}
+
+
 def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
     """Choose the point of the grid with the fewest errors on dev.
 
@@ -83,8 +87,11 @@ def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
     chosen = min(grid, key=order)
     edges = edges_of(chosen, decoded.grid)
     for edge in edges:
-        message = "the best %s on dev, %s, is at the edge of its grid: try a wider one"
-        log.warning(message, edge, getattr(chosen, edge))
+        message = (
+            "the best %s on dev, %s, is at the edge of its grid: widen %s of the section of conf/ "
+            "that dev is decoded with"
+        )
+        log.warning(message, edge, getattr(chosen, edge), _GRIDS[edge])
     return Choice(chosen, grid, decoded.role, sum(u.no_path for u in decoded.utterances), edges)
 
 

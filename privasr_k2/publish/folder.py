@@ -126,9 +126,10 @@ def open_source(path: Path) -> Source:
     _refuse_several(path, normal_path(str(path.absolute()), str(work_dir.absolute())), stamps)
     behind = lineage(path, work_dir, verify=True)
     if not behind.spent:
-        way_out = (
-            "publish what a private training or a release has made; privasr ledger shows which"
-        )
+        spending = [stamp for stamp in stamps if values_of(stamp["command"], "--out-privacy")]
+        made = [values_of(stamp["command"], "--out-")[0] for stamp in spending]
+        there = f"in {work_dir}: {' '.join(made)}" if made else f"{work_dir} has none yet"
+        way_out = f"publish what a private training or a release has made; {there}"
         raise PrivacyError(path, "a release behind it", "none: it has no guarantee", way_out)
     if not behind.is_covered:
         found = next(line for line in behind.lines() if line.startswith("NOT PROTECTED"))

@@ -57,7 +57,10 @@ def test_the_edge_of_the_grid_is_reported(caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.WARNING):
         choice = tune(_one({(0.5, 0.0): 2, (1.0, 0.0): 1, (2.0, 0.0): 0}), {})
     assert choice.edges == ("lm_weight",)
-    assert "the best lm_weight on dev, 2.0, is at the edge of its grid" in caplog.text
+    assert (
+        "the best lm_weight on dev, 2.0, is at the edge of its grid: widen lm_weights"
+        in caplog.text
+    )
 
 
 def test_no_language_model_at_all_is_no_edge() -> None:

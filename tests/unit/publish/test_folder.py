@@ -128,6 +128,7 @@ def test_what_has_no_guarantee_is_refused(work: Work, tmp_path: Path) -> None:
     work.stamp("interpolate --in-lm exp/m exp/bare --out-lm exp/mixed", "exp/mixed")
     work.stamp("interpolate --in-lm exp/m exp/x --out-lm exp/odd", "exp/odd")
     refused(work.path / "exp/bare", out, "no guarantee")
+    refused(work.path / "exp/bare", out, r"release has made; in .*: exp/")
     refused(work.path / "exp/mixed", out, "reads the corpus")
     refused(work.path / "exp/odd", out, "exp/x, .*unknown origin")
     refused(work.path / "exp/x", out, "without a stamp", DataError)
