@@ -83,7 +83,9 @@ def work_dir_of(path: Path) -> Path:
         if (folder / ".stages" / "lock").exists():
             return folder
     expected, found = "a file that a recipe has made", "no .stages/lock above it"
-    raise DataError(path, expected, found, "name a file below data/ or exp/")
+    by_hand = "what verbs made by hand has no records: docs/plugin.md#publish"
+    way_out = f"name a file below data/ or exp/ of a recipe; {by_hand}"
+    raise DataError(path, expected, found, way_out)
 
 
 def lineage(path: Path, work_dir: Path, *, verify: bool = False) -> Lineage:

@@ -172,6 +172,11 @@ def test_of_sanitized_text_names_alone_are_covered(tmp_path: Path) -> None:
     check_published(out)
 
 
+def test_what_verbs_made_by_hand_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "lm").mkdir()
+    refused(tmp_path / "lm", tmp_path / "out", r"by hand .* docs/plugin.md#publish", DataError)
+
+
 def test_an_existing_folder_is_refused(work: Work, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
