@@ -3,9 +3,9 @@
     privasr transcribe --in-exp egs/mini/exp/ctc_tdnn_phone FILE.wav...
     privasr transcribe --in-exp EXP FOLDER --out-jsonl words.jsonl --out-text words.txt
 
-Prints a line a file: its name, a tab, the words. Of a folder, files *.wav *.flac *.sph in it and
-below it are read, and their names are relative to it. --out-jsonl has path, seconds and words of
-each; words are null where the search found no path.
+Prints a line a file: its name, a tab, the words. Of a folder, files *.wav *.flac *.sph *.ogg *.opus
+in it and below it are read, and their names are relative to it. --out-jsonl has path, seconds and
+words of each; words are null where the search found no path.
 
 Files have one channel, in any format that libsndfile reads; another sampling rate than the training
 data's is resampled. A file that cannot be read is reported and left out; the exit code is then 2.

@@ -14,7 +14,7 @@ from privasr_k2.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from privasr_k2.decoding.recognizer import Recognizer
 
-SUFFIXES = (".wav", ".flac", ".sph")
+SUFFIXES = (".wav", ".flac", ".sph", ".ogg", ".opus")
 """Of the files that are taken from a folder, in any case."""
 
 

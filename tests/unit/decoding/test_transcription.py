@@ -55,6 +55,13 @@ def test_names_are_relative_to_the_folder(audio: Path) -> None:
         find_audio([audio / "c.wav"])
 
 
+@pytest.mark.parametrize("name", ["a.ogg", "a.OPUS", "a.sph"])
+def test_what_a_folder_is_searched_for(tmp_path: Path, name: str) -> None:
+    trees.lines(tmp_path / name, "")
+    trees.lines(tmp_path / "a.txt", "")
+    assert find_audio([tmp_path]) == [AudioFile(name, tmp_path / name)]
+
+
 class Counts:
     """Says how many samples there are, in place of a recognizer."""
 
