@@ -7,6 +7,7 @@ constraints (:mod:`privasr_k2.constraints`). Defaults stand in YAML only.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
@@ -86,12 +87,23 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
     except MissingMandatoryValue as error:
         place = " + ".join(str(f) for f in files) or "--set"
         found = f"no value for {getattr(error, 'full_key', None) or _first_line(error)}"
-        way_out = "give it in a YAML layer or with --set key=value"
+        way_out = f"give it in a YAML layer{_sections_of(cls)} or with --set key=value"
         raise ConfigError(place, f"every key of {cls.__name__}", found, way_out) from error
     except ValueError as error:  # of check_fields, or a check in __post_init__
         places = [*map(str, files), *([f"--set {' '.join(overrides)}"] if overrides else [])]
         expected = f"values that {cls.__name__} allows"
         raise ConfigError(" + ".join(places), expected, str(error), "correct the value") from error
+
+
+def _sections_of(cls: type) -> str:
+    """The sections of ``conf/`` that say in a comment that they are for ``cls``, if it is there."""
+    named = re.compile(rf"^# Class: [\w.]+\.{cls.__name__}\n(?:#.*\n)*(\w+):", re.MULTILINE)
+    found = [
+        f"--config conf/{path.name}#{section}"
+        for path in sorted((Path(__file__).parent.parent / "conf").glob("*.yaml"))
+        for section in named.findall(path.read_text(encoding="utf-8"))
+    ]
+    return f" ({' or '.join(found)})" if found else ""
 
 
 def _keys_beside(merged: Any, full_key: str) -> str:

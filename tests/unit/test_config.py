@@ -138,6 +138,16 @@ def test_a_key_that_no_layer_gives(tmp_path: Path) -> None:
         config.load(Training, [short])
 
 
+def test_values_that_a_section_has_are_found_there() -> None:
+    """Of a class that conf/ names; where the package stands without conf/, no section is named."""
+    from privasr_k2.decoding.kaldi_lattices import KaldiLatticeConfig
+
+    with pytest.raises(ConfigError, match=r"\(--config conf/common.yaml#kaldi_lattices\) or with"):
+        config.load(KaldiLatticeConfig)
+    with pytest.raises(ConfigError, match=r"give it in a YAML layer or with --set key=value"):
+        config.load(Training)
+
+
 def test_files_may_be_an_iterator(base: Path) -> None:
     with pytest.raises(ConfigError, match=r"base\.yaml \+ --set lr=-1"):
         config.load(Training, iter([base]), iter(["lr=-1"]))
