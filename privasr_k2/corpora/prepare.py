@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lhotse import CutSet
     from lhotse.cut import Cut
 
+_PROBABILITY = re.compile(r"[01]?\.\d+(e-?\d+)?", re.IGNORECASE)
 _VARIANT = re.compile(r"(?<=.)\(\w+\)$")
 log = logging.getLogger(__name__)
 
@@ -227,6 +228,10 @@ def _lexicon_lines(path: Path, normalize: Callable[[str], str]) -> Iterator[str]
         if not tokens:
             way_out = "add the tokens, or remove the line"
             raise DataError(f"{path}:{number}", "a word and its tokens", repr(line), way_out)
+        if _PROBABILITY.fullmatch(tokens[0]):
+            found = f"the probability {tokens[0]}, as in Kaldi's lexiconp.txt"
+            way_out = "give lexicon.txt, or take the second column out"
+            raise DataError(f"{path}:{number}", f"the tokens of {word}", found, way_out)
         words = normalize(_VARIANT.sub("", word)).split()
         entry = f"{' '.join([*words, *tokens])}\n"
         if len(words) == 1 and entry not in seen:

@@ -241,6 +241,13 @@ def test_other_counts_than_the_official_ones_warn(
     assert "test_other has 8 utterances of the 2939" in caplog.text
 
 
+@pytest.mark.parametrize("prob", ["1.0", "0.25", ".5", "1.5e-05"])
+def test_probabilities_of_a_lexicon_are_no_tokens(raw: Path, out: Path, prob: str) -> None:
+    lexicon = trees.lines(raw.parent / "lexiconp.txt", "DOG D AO G", f"A {prob} AH")
+    with pytest.raises(DataError, match=r"lexiconp.txt:2: expected the tokens of A, found the pro"):
+        prepare(CORPUS, given(raw, out), lexicon=lexicon)
+
+
 def test_a_line_of_a_lexicon_without_tokens(raw: Path, out: Path) -> None:
     lexicon = trees.lines(raw.parent / "lexicon.txt", "A AH", "B")
     with pytest.raises(DataError, match=r"lexicon.txt:2: expected a word and its tokens"):
