@@ -107,7 +107,8 @@ def _show(args: argparse.Namespace) -> None:
     book, declared = Ledger(path, seal).read()
     notes = []
     if not path.exists() and not releases:
-        raise PrivacyError(path, "a ledger", "nothing", "name the ledger: --ledger FILE")
+        way_out = "name the ledger: --ledger FILE; a recipe writes it with its first release"
+        raise PrivacyError(path, "a ledger", "nothing", way_out)
     if not path.exists():
         notes.append(
             f"There is no ledger {path}: other releases of the same data are NOT in these figures."

@@ -7,7 +7,9 @@ stages of ``--stage`` to ``--stop-stage`` up to date. It imports nothing that is
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from types import FrameType
 
 from privasr_k2 import environment
 from privasr_k2.errors import ConfigError, PrivasrError
-from privasr_k2.recipe import lock
+from privasr_k2.recipe import layers, lock
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.declare import command_line
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
@@ -73,7 +75,10 @@ def run_one(declared: Declaration, root: Path) -> None:
     chosen, work_dir = declared.run, declared.work_dir
     _enter(declared)
     for layer in declared.unused_layers:
-        note = f"note: {layer}: no stage reads it, as no section of conf/ has its name"
+        name = re.split("[#./]", layer.removesuffix(".yaml"))[-1]
+        near = difflib.get_close_matches(name, layers.defaults(root), 1)
+        meant = f": did you mean {near[0]}?" if near else ""
+        note = f"note: {layer}: no stage reads it, as no section of conf/ has its name{meant}"
         print(note, file=sys.stderr)
     print(f"work folder: {work_dir}", flush=True)
     stages = declared.stages

@@ -60,7 +60,7 @@ def test_options_of_both_spellings(root: Path) -> None:
     [
         ("--nubmer 3", ["--nubmer", "did you mean --number?"]),
         ("'--numb er' 3", ["--numb er"]),
-        ("--beam 3", ["a key of conf/common.yaml#search"]),
+        ("--beam 3", ["a key of the section search of conf/", "egs/little/corpus.yaml"]),
         ("--number", ["--number: expected a value", "write --number VALUE"]),
         ("--number --flag true", ["--number: expected a value, found the option --flag"]),
         ("number 3", ["--name value"]),
@@ -150,6 +150,7 @@ def test_numbers_that_nothing_would_read(root: Path) -> None:
     assert text.count("note:") == 2
     assert "egs/little/corpus.yaml#conf.toy: value is not used" in text
     assert "egs/little/corpus.yaml#conf.tyo: no stage reads it" in text
+    assert "did you mean toy?" in text
     own.write_text(CORPUS + "conf: {toy: {vlaue: 1}}\n")
     text = run(root, "little", "ctc", "--dry-run", "true", code=2)
     assert "corpus.yaml#conf.toy: expected a key of conf/common.yaml#toy, found vlaue" in text

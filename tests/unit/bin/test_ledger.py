@@ -147,3 +147,8 @@ def test_totals_of_one_person_are_not_those_of_another(
     totals = [line for line in lines if line.startswith("  each person")]
     assert len(totals) == 2 and "infinite" not in totals[0] and "infinite" in totals[1]
     assert PEOPLE.most_units == 1
+
+
+def test_where_nothing_was_released(tmp_path: Path) -> None:
+    with refused("a recipe writes it with its first release"):
+        call("ledger", "--ledger", tmp_path / "none/ledger.json")
