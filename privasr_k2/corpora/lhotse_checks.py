@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from privasr_k2.corpora.utterances import OVERSHOOT_SECONDS
 from privasr_k2.data.audio import read_headers
-from privasr_k2.data.problems import Problem, report
+from privasr_k2.data.problems import NO_FRAMES, NO_SPEAKER, Problem, report
 
 if TYPE_CHECKING:
     from lhotse import Recording, SupervisionSegment
@@ -38,9 +38,9 @@ class Checks:
     problems: list[Problem] = field(default_factory=list)
     files: dict[str, Recording] = field(default_factory=dict)
 
-    def problem(self, place: str, expected: str, found: str) -> None:
+    def problem(self, place: str, expected: str, found: str, kind: str = "") -> None:
         """Add a problem."""
-        self.problems.append(Problem(place, expected, found))
+        self.problems.append(Problem(place, expected, found, kind))
 
     def cut(self, cut: Cut, place: str) -> None:
         """A cut's recording and supervisions, which get a speaker where that is asked for."""
@@ -50,7 +50,7 @@ class Checks:
             if said.speaker is None and self.speaker == "recording":
                 said.speaker = said.recording_id
             if said.speaker is None:
-                self.problem(place, f"a speaker of {said.id}", "none")
+                self.problem(place, f"a speaker of {said.id}", "none", NO_SPEAKER)
 
     def recording(self, recording: Recording, place: str) -> None:
         """One recording, whose audio :meth:`report` looks at."""
@@ -114,6 +114,9 @@ class Checks:
     def trimmed(self, cut: Cut, part: str, place: str) -> Iterator[Cut]:
         """A cut for each supervision, named by its id; ``part`` where it has none."""
         self.cut(cut, place)
+        if not cut.has_features and not cut.has_recording:  # lhotse cannot even cut it
+            self.problem(place, f"features or a recording of {cut.id}", "neither", NO_FRAMES)
+            return
         for piece in cut.trim_to_supervisions(keep_overlapping=False):
             supervision = piece.supervisions[0]
             supervision.alignment = None  # no recipe reads it, and it is longer than all the rest

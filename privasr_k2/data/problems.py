@@ -24,6 +24,8 @@ RATE = "other sampling rate"
 CHANNELS = "several channels"
 TIMES = "times outside the audio"
 NO_WORDS = "no words"
+NO_SPEAKER = "no speaker"
+NO_FRAMES = "neither features nor audio"
 DENSE = "text too long for its audio"
 SPEAKERS = "speaker in two roles"
 DOUBLE = "id twice"
@@ -45,6 +47,9 @@ ADVICE = {
     CHANNELS: "write one file a channel (sox IN OUT remix 1)",
     TIMES: "correct the times, which are in seconds",
     NO_WORDS: "leave them out with --corpus-options drop_empty=true",
+    NO_SPEAKER: "name them; or, if each recording is a person of its own, "
+    "--corpus-options speaker=recording",
+    NO_FRAMES: "store cuts with their features or with their recording",
     DENSE: "correct text or times, or --corpus-options max_characters_per_second=N",
     SPEAKERS: "give each speaker to one role; as ids of speakers count over all of them",
     DOUBLE: "rename or remove one of the two",

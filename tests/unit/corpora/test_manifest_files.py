@@ -145,6 +145,25 @@ def test_speakers_that_are_not_named(icefall: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_corpus_without_speakers_is_told_of_the_option(icefall: Path) -> None:
+    def nobody(records: list[dict]) -> list[dict]:
+        return [{key: value for key, value in r.items() if key != "speaker"} for r in records]
+
+    rewrite(pair(icefall)[1], nobody)
+    with pytest.raises(DataError, match=r"4 x no speaker: .* --corpus-options speaker=recording"):
+        read(*pair(icefall))
+
+
+def test_cuts_without_features_and_audio(tmp_path: Path) -> None:
+    from lhotse import MonoCut, SupervisionSegment
+
+    said = SupervisionSegment("u", "r", 0.0, 1.0, text="x", speaker="s")
+    cuts = [MonoCut(f"c{n}", 0.0, 1.0, 0, supervisions=[said]) for n in range(2)]
+    CutSet.from_cuts(cuts).to_file(tmp_path / "cuts.jsonl.gz")
+    with pytest.raises(DataError, match="2 x neither features nor audio: store cuts with"):
+        read(tmp_path / "cuts.jsonl.gz")
+
+
 def test_what_lhotse_would_leave_out(icefall: Path) -> None:
     rewrite(pair(icefall)[0], lambda records: [*records[1:], records[1]])
 
