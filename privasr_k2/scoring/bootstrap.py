@@ -38,8 +38,8 @@ be called significant by the draws alone. Of 4,000 samples of normal rates the i
 the mean in 84 % with five speakers, in 85 % with six and in 94 % with thirty (1,000 draws each).
 """
 
-# Replicates by speakers in one block of draws: 4 M counts are 32 MB.
-_BLOCK = 4_000_000
+# Replicates by speakers in one block of draws, which a cache holds: 65,536 counts are 512 kB.
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def interval_over_speakers(
     >>> speakers = [ErrorCounts(hits=90, deletions=10)] * 3 + [ErrorCounts(hits=70, deletions=30)]
     >>> draws = {"num_replicates": 1000, "confidence": 0.95}
     >>> interval_over_speakers([*speakers, *speakers], stream(1, "interval"), **draws)
-    Interval(low=0.1, high=0.225, confidence=0.95)
+    Interval(low=0.1, high=0.2, confidence=0.95)
     >>> interval_over_speakers(speakers, stream(1, "interval"), **draws) is None
     True
     """
@@ -250,8 +250,14 @@ def replicate_rates(
 def speaker_draws(
     num_speakers: int, rng: np.random.Generator, num_replicates: int
 ) -> Iterator[np.ndarray]:
-    """How often each of S speakers is in each replicate: blocks (b, S) of multinomial counts."""
-    uniform = np.full(num_speakers, 1.0 / num_speakers)
+    """How often each of S speakers is in each replicate: blocks (b, S) of multinomial counts.
+
+    Counted from draws of speakers: many times faster than numpy's multinomial, which draws a
+    binomial number for each speaker.
+    """
     block = max(1, _BLOCK // num_speakers)
     for start in range(0, num_replicates, block):
-        yield rng.multinomial(num_speakers, uniform, size=min(block, num_replicates - start))
+        size = min(block, num_replicates - start)
+        drawn = rng.integers(0, num_speakers, size=(size, num_speakers), dtype=np.int64)
+        drawn += num_speakers * np.arange(size)[:, np.newaxis]
+        yield np.bincount(drawn.ravel(), minlength=size * num_speakers).reshape(size, num_speakers)
