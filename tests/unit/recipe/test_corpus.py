@@ -92,9 +92,9 @@ def test_a_corpus_of_files_needs_no_folder(tmp_path: Path) -> None:
     assert (corpus.home, corpus.people) == (ROOT / "egs/user/mine", "mine")
     assert "corpus_dir" not in corpus.options and corpus.source is None
     with pytest.raises(ConfigError, match="name files: data:mine RECIPE --train FILE"):
-        find_corpus("data:mine", ROOT, tmp_path)
+        find_corpus("data:mine", tmp_path, tmp_path)
     with pytest.raises(ConfigError, match="expected --train beside --dev --test, found none"):
-        find_corpus("data:mine", ROOT, tmp_path, ["--test", "b", "--dev=c"])
+        find_corpus("data:mine", tmp_path, tmp_path, ["--test", "b", "--dev=c"])
     with pytest.raises(ConfigError):
         find_corpus("data:no/folder", ROOT, tmp_path, words)
     made = declare("data:mine", "ctc", [*words, "--adapt", "c d"], ROOT, tmp_path)
@@ -108,9 +108,9 @@ def test_a_corpus_of_files_needs_no_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [["--work-dir", "work"], ["--nj=2", "--work-dir=work"]])
 def test_a_corpus_of_files_is_known_by_its_work_folder(tmp_path: Path, words: list[str]) -> None:
     with pytest.raises(ConfigError, match="name files: data:mine"):
-        find_corpus("data:mine", ROOT, tmp_path, words)
+        find_corpus("data:mine", tmp_path, tmp_path, words)
     (tmp_path / "work/.stages").mkdir(parents=True)
-    assert find_corpus("data:mine", ROOT, tmp_path, words).people == "mine"
+    assert find_corpus("data:mine", tmp_path, tmp_path, words).people == "mine"
 
 
 def test_a_switch_of_a_corpus_has_two_values(tmp_path: Path) -> None:
