@@ -21,6 +21,8 @@ class Options(measured_names.MeasuredOptions):
     mix: Literal["em", "preset"] = option("em", "mixtures: chosen on dev, or the paper's")
     decode: bool = option(True, "false: perplexities alone, for corpora without speech")
     finetune_epochs: Count | None = from_conf("lm_tune.epochs", "epochs of M4's softmax")
+    sub_lm: Literal["tree", "bigram", "unigram"] | None = from_conf(
+        "class_lm.sub_lm", "M2: words of a name as in the lists, in pairs or in any order")
 
 
 def stages(r: Recipe, o: Options) -> None:
@@ -47,7 +49,7 @@ def stages(r: Recipe, o: Options) -> None:
                      f"{s.data.lang}_{'names' if own else 'released'}",
                      [s.text, *map(s.part, own), *voted_text.word_lists(o)], all_words=not released)
     c = Lms(r, s, lang, o.mix if percents else "", o.lm_epochs,
-            o.finetune_epochs if percents else None, released)
+            o.finetune_epochs if percents else None, o.sub_lm, released)
     plain = {original: [s.part("background")]} if with_original else {}
     plain |= {sanitized: [s.text], **{setting: [s.text, text] for setting, text in direct.items()}}
     for setting, texts in plain.items():

@@ -56,6 +56,7 @@ class Lms:
     mix: str
     lm_epochs: int | None
     finetune_epochs: int | None
+    sub_lm: str | None
     released: bool
     systems: dict[tuple[str, str], LmSystem] = field(default_factory=dict)
 
@@ -81,7 +82,8 @@ def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
     r.stage(9, f"M1, word n-gram, {setting.name}", "train_ngram", config="lm_ngram", in_text=texts,
             in_manifests=s.texts, in_lang=c.lang, out_lm=f"{out}/M1.arpa.gz")
     r.stage(9, f"M2, class n-gram, {setting.name}", "train_ngram", config="class_lm", in_text=texts,
-            in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_class_lm=f"{out}/M2")
+            in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_class_lm=f"{out}/M2",
+            set={"sub_lm": c.sub_lm})
     train_lm(r, 9, f"M4, LSTM, {setting.name}", "lstm", f"{out}/M4", in_text=texts, in_dev=dev,
              in_lang=c.lang, set={"epochs": c.lm_epochs})
     approximate(c, 9, setting, texts)
