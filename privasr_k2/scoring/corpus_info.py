@@ -50,7 +50,7 @@ class CorpusInfo:
         if not self.synthetic:
             return []
         return [
-            f"**Synthetic speech.** The corpus `{self.name}` is made by a program: these figures"
+            f"**Synthetic speech.** The speech of `{self.name}` is made by a program: these figures"
             " show that the recipe works, not how well it recognizes people.\n"
         ]
 
