@@ -54,5 +54,5 @@ def test_sentences_around_them_name_their_classes() -> None:
 
 
 def test_something_is_to_be_collected(tmp_path: Path) -> None:
-    with refused("--in-tagged or grammars"):
+    with refused("--in-tagged, grammars or packages"):
         call("make_name_lists", "--out-lists", tmp_path, "--config", section("name_lists"))
