@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.measuring import best_seconds
 from benchmarks.rows import Row, append_rows, flags, library
 from privasr_k2.randomness import stream
-from privasr_k2.scoring.bootstrap import interval_over_speakers
+from privasr_k2.scoring.bootstrap import interval_over_speakers, speaker_draws
 from privasr_k2.scoring.counts import ErrorCounts, count_errors, total
 from privasr_k2.scoring.matched_pairs import compare
 
@@ -51,9 +51,19 @@ def main() -> None:
         args.repeats,
     )
     print(f"interval, {SPEAKERS} speakers, 10,000 replicates: {interval:.3f} s")
+    time_draws(SPEAKERS, args.repeats)
+    time_draws(1_500, args.repeats)
     print(f"MAPSSWE: {best_seconds(lambda: compare(refs, hyps, others), args.repeats):.3f} s")
     adding = best_seconds(lambda: sum(counts, ErrorCounts()), args.repeats)
     print(f"adding {len(refs)} counts: {adding:.3f} s")
+
+
+def time_draws(speakers: int, repeats: int) -> None:
+    """Print the seconds of 2,000 draws of speakers, beside those of numpy's multinomial."""
+    even = np.full(speakers, 1 / speakers)
+    ours = best_seconds(lambda: [*speaker_draws(speakers, stream(1), 2_000)], repeats)
+    twin = best_seconds(lambda: stream(1).multinomial(speakers, even, size=2_000), repeats)
+    print(f"2,000 draws of {speakers} speakers: {ours:.4f} s, multinomial: {twin / ours:.1f} times")
 
 
 if __name__ == "__main__":

