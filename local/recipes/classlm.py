@@ -9,7 +9,7 @@ from local.stages.class_lms import BASE, MODELS, Lms, Setting, plain_systems
 from local.stages.first_pass import choose_am
 from local.stages.sanitized import sanitize, text_lang
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Count, Positives, from_conf, option
+from privasr_k2.recipe.options import Count, Natural, Positives, from_conf, option
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Options(measured_names.MeasuredOptions):
     finetune_epochs: Count | None = from_conf("lm_tune.epochs", "epochs of M4's softmax")
     sub_lm: Literal["tree", "bigram", "unigram"] | None = from_conf(
         "class_lm.sub_lm", "M2: words of a name as in the lists, in pairs or in any order")
+    user_contacts: Natural | None = option(
+        None, "M1 with each speaker's own names, beside so many of others")
 
 
 def stages(r: Recipe, o: Options) -> None:
@@ -57,6 +59,8 @@ def stages(r: Recipe, o: Options) -> None:
     for setting, text in adapted.items():
         class_lms.adapt_four(c, setting, text)
     plain_systems(c, plain)
+    if o.user_contacts is not None:
+        class_lms.add_contacts(c, o.user_contacts)
     voted_text.add_voted(c, o)
     for setting in adapted:
         adapted_systems(c, setting, f"direct_{setting.percent:g}")

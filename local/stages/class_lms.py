@@ -32,12 +32,18 @@ class Setting:
 
 @dataclass
 class LmSystem:
-    """A system and its LM; ``lists`` is the one-pass system whose N-best lists it rescores."""
+    """A system and its LM.
+
+    Attributes:
+        lists: the one-pass system whose N-best lists it rescores.
+        contacts: so many names of others stand beside those of each speaker, who has them.
+    """
 
     name: str
     declared: Declared
     lm: str
     lists: "LmSystem | None" = None
+    contacts: int | None = None
 
 
 @dataclass
@@ -152,6 +158,7 @@ def add_system(
     c: Lms, setting: Setting, name: str, file: str, *, model: str,
     against: Iterable[tuple[str, str]],
     lists: tuple[str, str] | None = None, equation: int | None = None,
+    contacts: int | None = None,
 ) -> None:
     """Declare a system with an LM; it is ``against`` those of a setting and name that there are."""
     original = c.systems.get(("original", model)) if setting.kind == "sanitized" else None
@@ -160,17 +167,18 @@ def add_system(
     declared = c.r.system(
         f"{setting.name}/{name}", label=f"{name}, {setting.name}", setting=setting.kind,
         model=model, method="not_private" if setting.kind == "original" else "classlm",
-        percent=setting.percent, equation=equation,
+        percent=setting.percent, equation=equation, contacts=contacts,
         compare_with=[c.systems[pair].declared for pair in against if pair in c.systems],
         not_private=original.declared if original else None,
         headline=setting.kind == "sanitized" and model == "M2", protects=PROTECTS if covered else ""
     )
     lm = f"{c.folder(setting)}/{file}"
-    declared.add("perplexity", f"{c.r.exp}/perplexity_test.json#{lm}")
+    if contacts is None:  # the LM of another system
+        declared.add("perplexity", f"{c.r.exp}/perplexity_test.json#{lm}")
     if covered:
         declared.add("privacy", setting.privacy)
-    c.systems[setting.name, name] = LmSystem(name, declared, lm,
-                                             c.systems[lists] if lists else None)
+    first = c.systems[lists] if lists else None
+    c.systems[setting.name, name] = LmSystem(name, declared, lm, first, contacts)
 
 
 def plain_systems(c: Lms, settings: Iterable[Setting]) -> None:
@@ -185,11 +193,20 @@ def plain_systems(c: Lms, settings: Iterable[Setting]) -> None:
             add_system(c, setting, model, file, model=model, against=against, lists=lists)
 
 
+def add_contacts(c: Lms, others: int) -> None:
+    """M1 of sanitized text with the names of whoever speaks, among so many others."""
+    setting, _ = BASE
+    against = [BASE, (setting, "M2"), ("original", "M1")]
+    add_system(c, Setting(setting, setting), "M1_contacts", MODELS["M1"], model="M1_contacts",
+               against=against, contacts=others)
+
+
 def perplexities(c: Lms) -> None:
     """Stage 12."""
+    lms = list(dict.fromkeys(system.lm for system in c.systems.values()))
     for role in ("dev", "test"):
         c.r.stage(12, f"perplexities of {role}", "perplexity", device=True, in_text=c.s.part(role),
-                  in_lang=c.lang, in_lm=[system.lm for system in c.systems.values()],
+                  in_lang=c.lang, in_lm=lms,
                   out_perplexity=f"{c.r.exp}/perplexity_{role}.json")
 
 
@@ -200,9 +217,16 @@ def error_rates(c: Lms) -> None:
     one_pass = [system for system in c.systems.values() if system.lists is None]
     for system in one_pass:
         name, folder = system.declared.name, system.declared.folder
+        contacts, out = "", {"out_dir": f"{folder}/graph"}
+        if system.contacts is not None:
+            out = {"out_contact_graph": f"{folder}/contacts.safetensors"}
+            contacts = r.stage(13, f"{name}: names of each user", "make_name_lists",
+                               config="user_names", in_tagged=[c.s.part("dev"), c.s.part("test")],
+                               out_contacts=f"{folder}/contacts.tsv",
+                               set={"others": system.contacts})
         graph = r.stage(13, f"{name}: graph", "compile_graph", config="graph", in_lang=c.lang,
-                        in_lm=system.lm, out_dir=f"{folder}/graph")
-        first[name] = FirstPass(data, c.s.am, system.lm, graph, folder)
+                        in_lm=system.lm, **out)
+        first[name] = FirstPass(data, c.s.am, system.lm, graph, folder, contacts=contacts)
         decode(r, 13, f"{name}: dev over a grid of weights", first[name], "dev",
                f"{folder}/decode_dev", tuned=False)
         system.declared.add("weights",

@@ -81,6 +81,7 @@ class FirstPass:
         name: tells it from first passes with other options, in names of folders.
         whisper: the folder of a Whisper model, whose search has no weights to choose.
         has_list: whether the graph has words of its own.
+        contacts: file with names of each speaker; ``graph`` is one that takes them.
     """
 
     data: Data
@@ -91,6 +92,7 @@ class FirstPass:
     name: str = ""
     whisper: Path | None = None
     has_list: bool = False
+    contacts: str = ""
 
     @property
     def lang(self) -> str:
@@ -200,8 +202,13 @@ def backend(r: Recipe) -> str | None:
 def decode(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, *,
            tuned: bool) -> str:
     """Decode a role with the first pass's graph: over a grid of weights, or with tuned ones."""
-    return r.stage(number, title, "decode", jobs=r.run.nj, device=True, config="decode",
-                   in_model=first.am, in_graph=first.graph,
+    graph, config = {"in_graph": first.graph}, ["decode"]
+    if first.contacts:
+        graph = {"in_contact_graph": first.graph, "in_contacts": first.contacts,
+                 "in_lang": first.data.lang}
+        config += ["contacts"]
+    return r.stage(number, title, "decode", jobs=r.run.nj, device=True, config=config,
+                   in_model=first.am, **graph,
                    in_weights=first.weights if tuned else None, in_feats=first.data.feats,
                    out_hyps=f"{out}/JOB.jsonl", set={"role": role, "backend": backend(r)})
 

@@ -17,6 +17,9 @@ With --in-contacts such a list is a class of the model, called where the history
 number behind a tab makes a name so much likelier. Names are not marked in what is recognized.
 Section contacts has their probability. There is no graph for Kaldi's decoders.
 
+--out-contact-graph writes the graph of an ARPA model that takes such lists later, one for each
+speaker (decode --in-contacts).
+
 With --raw-kaldi-lang, a language folder of Kaldi, the graph is L_disambig.fst o G.fst of it, or
 with --in-lm of that ARPA model. It is for a CTC model of the folder's phones: tokens.txt has the
 blank and then the phones without disambiguation symbols.
@@ -33,7 +36,12 @@ from typing import Any
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 from privasr_k2.graph.class_pieces import compile_class_graph
-from privasr_k2.graph.contacts import ContactGraphConfig, compile_contact_graph
+from privasr_k2.graph.contacts import (
+    ContactGraph,
+    ContactGraphConfig,
+    compile_contact_graph,
+    hash_of,
+)
 from privasr_k2.graph.grammar_file import SUFFIX, read_grammar
 from privasr_k2.graph.hlg import Compiled, Laps, compile_grammar, compile_graph, save_graph
 from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
@@ -55,8 +63,12 @@ def main() -> None:
         in_lm="[PATH] the n-gram model, ARPA or *.fst.txt, or a class LM",
         in_hotwords="[FILE] words and phrases that are likely to be said",
         in_contacts="[FILE] names that a user may say, as a class of an ARPA model",
-        out_dir="PATH the graph folder",
+        out_dir="[PATH] the graph folder",
+        out_contact_graph="[FILE] *.safetensors; the graph of an ARPA model that takes contacts",
     )
+    if (args.out_dir is None) == (args.out_contact_graph is None):
+        wanted = "--out-dir or --out-contact-graph"
+        raise ConfigError("the command line", wanted, "both or neither", "see --help")
     if args.raw_kaldi_lang is None and not (args.in_lang and args.in_lm):
         wanted = "--in-lang and --in-lm, or --raw-kaldi-lang"
         raise ConfigError("the command line", wanted, "something else", "see --help")
@@ -69,7 +81,8 @@ def main() -> None:
 def _of_kaldi(args: argparse.Namespace) -> None:
     from privasr_k2.graph.kaldi_lang import compile_kaldi_graph, read_kaldi_lang
 
-    if args.in_lang or args.in_hotwords or args.in_contacts or (args.in_lm and args.in_lm.is_dir()):
+    listed = args.in_hotwords or args.in_contacts or args.out_contact_graph
+    if args.in_lang or listed or (args.in_lm and args.in_lm.is_dir()):
         expected = "an ARPA model beside it, or nothing"
         way_out = "a class LM: export --out-kaldi-g writes its G.fst"
         raise ConfigError("--raw-kaldi-lang", expected, "something else", way_out)
@@ -83,7 +96,7 @@ def _of_kaldi(args: argparse.Namespace) -> None:
 
 
 def _of_lang(args: argparse.Namespace) -> None:
-    if args.in_hotwords or args.in_contacts:
+    if args.in_hotwords or args.in_contacts or args.out_contact_graph:
         _of_list(args)
         return
     config, lang = cli.load(ClassGraphConfig, args), load_lang(args.in_lang)
@@ -101,25 +114,28 @@ def _of_lang(args: argparse.Namespace) -> None:
 
 
 def _of_list(args: argparse.Namespace) -> None:
-    if args.in_hotwords and args.in_contacts:
-        raise ConfigError("--in-contacts", "one list", "--in-hotwords, too", "give one of them")
-    flag = "--in-hotwords" if args.in_hotwords else "--in-contacts"
-    listed = read_hotwords(args.in_hotwords or args.in_contacts)
+    flags = ("in_hotwords", "in_contacts", "out_contact_graph")
+    given = [f"--{flag.replace('_', '-')}" for flag in flags if getattr(args, flag) is not None]
+    if len(given) > 1:
+        raise ConfigError(given[1], "one list", f"{given[0]}, too", "give one of them")
+    [flag] = given
     if args.in_lm.is_dir():
         expected, way_out = "an ARPA model", "put the names into its classes: replace_names"
         raise ConfigError(flag, expected, f"the class LM {args.in_lm}", way_out)
     if args.in_lm.name.endswith(SUFFIX):
         expected, found = f"an ARPA model for {flag}", args.in_lm.name
         raise ConfigError("--in-lm", expected, found, "give the ARPA file that G was made of")
-    place = {"model_path": args.in_lm}
-    if args.in_hotwords:
-        config, lang = cli.load(HotwordGraphConfig, args), load_lang(args.in_lang)
-        made = compile_hotword_graph(lang, read_arpa(args.in_lm), config, listed, **place)
-    else:
-        settings, lang = cli.load(ContactGraphConfig, args), load_lang(args.in_lang)
-        made = compile_contact_graph(lang, read_arpa(args.in_lm), settings, listed, **place)
-    whole, graphs, info = made
+    config_class = HotwordGraphConfig if args.in_hotwords else ContactGraphConfig
+    config = cli.load(ClassGraphConfig if args.out_contact_graph else config_class, args)
+    lang, place = load_lang(args.in_lang), {"model_path": args.in_lm}
     sources = (lang.folder / "lexicon.txt", lang.folder / "tokens.txt", args.in_lm)
+    if args.out_contact_graph:
+        opened = ContactGraph.compile(lang, read_arpa(args.in_lm), config, **place)
+        opened.save(args.out_contact_graph, hash_of(sources, config))
+        return
+    listed, model = read_hotwords(args.in_hotwords or args.in_contacts), read_arpa(args.in_lm)
+    compile_list = compile_hotword_graph if args.in_hotwords else compile_contact_graph
+    whole, graphs, info = compile_list(lang, model, config, listed, **place)
     _save(graphs, whole, info, sources, args.out_dir)
 
 

@@ -7,6 +7,10 @@ paths; --in-lang, the graph's language folder, adds word times. --out-lattices: 
 within a beam, each with the scores of its best alignment; --out-kaldi writes them for Kaldi's
 lattice-copy.
 
+With --in-contact-graph of compile_graph and --in-contacts, a speaker, a tab and a name a line, each
+speaker is decoded with their names: --out-hyps, with --in-lang. Other speakers have none. Section
+contacts has the probability of names.
+
 Without --in-graph the model is an end-to-end one: --out-hyps, and --out-nbest from the same search;
 LM weights are 0. --set head=K decodes with one head of a folder of train_heads, either way;
 --in-shards with all teachers of a folder, by the mean of their posteriors [yang2022, eq. 3].
@@ -27,10 +31,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from privasr_k2.bin import cli
-from privasr_k2.errors import ConfigError
+from privasr_k2.errors import ConfigError, GraphError
 from privasr_k2.fileio import write_jsonl, write_text
 from privasr_k2.scoring.nbest_lists import write_nbest
 
@@ -43,6 +48,8 @@ def main() -> None:
         in_model="PATH the model's folder, heads, or with --in-shards all teachers",
         in_shards="[PATH] the teachers' shards: all decode together",
         in_graph="[PATH] the graph folder; not for end-to-end models",
+        in_contact_graph="[FILE] in its place: a graph that takes names of each speaker",
+        in_contacts="[FILE] with it: a speaker, a tab and a name a line",
         in_feats="PATH the feature folder",
         in_weights="[PATH] weights.json, chosen on dev",
         in_lang="[PATH] the graph's language folder, for word times",
@@ -52,7 +59,9 @@ def main() -> None:
         out_kaldi="[FILE] the lattices as Kaldi's text",
     )
     _check(args)
-    if args.in_graph is None:
+    if args.in_contact_graph is not None:
+        _with_contacts(args)
+    elif args.in_graph is None:
         _end_to_end(args)
     elif args.out_hyps:
         _first_pass(args)
@@ -64,7 +73,11 @@ def main() -> None:
 
 def _check(args: argparse.Namespace) -> None:
     given = {name for name, value in vars(args).items() if value is not None}
-    if args.in_graph is None:
+    if given & {"in_contact_graph", "in_contacts"}:
+        needs = "--in-contact-graph, --in-contacts, --in-lang and --out-hyps"
+        wrong = sorted(given & {"in_graph", "in_shards", "out_nbest", "out_lattices", "out_kaldi"})
+        fits = not wrong and given >= {"in_contact_graph", "in_contacts", "in_lang", "out_hyps"}
+    elif args.in_graph is None:
         wrong = sorted(given & {"in_lang", "out_lattices", "out_kaldi"})
         fits, needs = not wrong and args.out_hyps, "--out-hyps, or --in-graph for the others"
     else:
@@ -84,7 +97,11 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _opened(args: argparse.Namespace, config: Any, open_decoder: Callable[..., Any]) -> tuple:
-    """The device, the model, the decoder that fits it, and the utterances."""
+    """The device, the model, the decoder that fits it, and the utterances.
+
+    Args:
+        open_decoder: of the graph, the settings and the device.
+    """
     from privasr_k2.am.checkpoints import load_model
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.decoding.jobs import choose_device
@@ -92,7 +109,7 @@ def _opened(args: argparse.Namespace, config: Any, open_decoder: Callable[..., A
 
     device = choose_device(args.device)
     model = _teachers(args, config.head, device) or load_model(args.in_model, device)
-    decoder = open_decoder(args.in_graph, config, device=device)
+    decoder = open_decoder(args.in_graph or args.in_contact_graph, config, device=device)
     outputs = model.num_tokens, model.tokens, model.ctc_topology
     check_outputs(decoder.graph, *outputs, args.in_model)
     return device, model, decoder, load_cuts(args.in_feats, config.role)
@@ -122,6 +139,32 @@ def _first_pass(args: argparse.Namespace) -> None:
         config = config.at(read_weights(args.in_weights))
     device, model, decoder, cuts = _opened(args, config, open_decoder)
     records = decode_cuts(model, decoder, cuts, config, device)
+    write_jsonl(args.out_hyps, (record.to_dict() for record in records))
+
+
+def _with_contacts(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.contact_jobs import (
+        ContactDecodeConfig,
+        ContactSearch,
+        decode_with_contacts,
+    )
+    from privasr_k2.decoding.tune import read_weights
+    from privasr_k2.graph.contacts import ContactGraph
+    from privasr_k2.graph.lang import load_lang
+    from privasr_k2.text.hotwords import read_speaker_lists
+
+    config, lists = cli.load(ContactDecodeConfig, args), read_speaker_lists(args.in_contacts)
+    if args.in_weights is not None:
+        config = config.at(read_weights(args.in_weights))
+
+    def open_search(path: Path, config: ContactDecodeConfig, device: str) -> ContactSearch:
+        graph = ContactGraph.load(path, load_lang(args.in_lang), "")
+        if graph is None:
+            raise GraphError(path, "a graph of compile_graph", "no such file", "correct the name")
+        return ContactSearch(graph, lists, config, log_prob=config.contact_log_prob, device=device)
+
+    device, model, search, cuts = _opened(args, config, open_search)
+    records = decode_with_contacts(model, search, cuts, config, device)
     write_jsonl(args.out_hyps, (record.to_dict() for record in records))
 
 

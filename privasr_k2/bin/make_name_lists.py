@@ -1,4 +1,4 @@
-r"""Collect public lists: names of public tagged text (per.txt org.txt loc.txt misc.txt), grammars.
+r"""Collect lists of names: public ones (per.txt org.txt loc.txt misc.txt, grammars), or contacts.
 
     privasr verb make_name_lists --in-tagged data/public/wikigold.jsonl.gz \
         --out-lists data/public_lists --config conf/classlm.yaml#name_lists
@@ -16,10 +16,17 @@ grammars: the phrases of small grammars that are written by hand.
 
 packages: names with frequencies, of packages that `pip install 'privasr_k2[names]'` installs. A
 class with names of text and of packages gets half of its probability from each.
+
+    privasr verb make_name_lists --in-tagged data/split/dev.jsonl.gz data/split/test.jsonl.gz \
+        --out-contacts data/contacts.tsv --config conf/classlm.yaml#user_names
+
+--out-contacts: the names that each user says, and names of others; a user, a tab and a name a line,
+as decode --in-contacts reads it. A list stays on its user's device. It is no release.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +41,7 @@ from privasr_k2.fileio import atomic_path, write_text
 from privasr_k2.text.entities import CLASSES
 from privasr_k2.text.name_lists import choose_names, date_words, names_of
 from privasr_k2.text.tagged_files import needs_entities, read_tagged
+from privasr_k2.text.user_names import UserNamesConfig, names_of_users
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +71,27 @@ def main() -> None:
     """Parse, collect, write."""
     args = cli.arguments(
         __doc__,
-        in_tagged="[FILE...] public text, in four classes",
-        out_lists="DIR a file for each class",
+        in_tagged="[FILE...] public text, in four classes; for contacts text of the users",
+        out_lists="[DIR] a file for each class",
+        out_contacts="[FILE] in its place: names of each user",
     )
+    if (args.out_lists is None) == (args.out_contacts is None):
+        expected = "--out-lists or --out-contacts"
+        raise ConfigError("the command line", expected, "both or neither", "give one of them")
+    (_contacts if args.out_lists is None else _public)(args)
+
+
+def _contacts(args: argparse.Namespace) -> None:
+    config = cli.load(UserNamesConfig, args)
+    texts = read_tagged(args.in_tagged or ())
+    needs_entities(texts, "--in-tagged")
+    lists = names_of_users(texts, config)
+    lines = (f"{user}\t{name}\n" for user, names in lists.items() for name in names)
+    write_text(args.out_contacts, "".join(lines))
+    log.info("%d users, %d names", len(lists), sum(map(len, lists.values())))
+
+
+def _public(args: argparse.Namespace) -> None:
     config = cli.load(NameListConfig, args)
     if not args.in_tagged and not config.grammars and not config.packages:
         expected = "--in-tagged, grammars or packages"

@@ -120,12 +120,14 @@ def recognized(
     config: ShareConfig,
     device: str,
     shuffle: np.random.Generator | None = None,
+    by_speaker: bool = False,
 ) -> Iterator[tuple[Cut, R | None]]:
     """This job's cuts, the longest first, each with its result; logs progress, speed and losses.
 
     Args:
         recognize: (N, T, F) features, (N,) lengths and the N cuts to N results or ``None``.
         shuffle: puts the batches, each of cuts of about one length, in random order.
+        by_speaker: one speaker follows the other, and a batch is of one.
     """
     import torch
 
@@ -135,7 +137,11 @@ def recognized(
     lost, seconds, done = [], 0.0, 0
     # Not inference_mode: k2 needs the version counters of tensors.
     with torch.no_grad():
-        parts = list(batches(share, config.max_duration))
+        groups = [share]
+        if by_speaker:
+            share.sort(key=speaker_of)
+            groups = [list(cuts) for _, cuts in itertools.groupby(share, speaker_of)]
+        parts = [part for group in groups for part in batches(group, config.max_duration)]
         order = range(len(parts)) if shuffle is None else shuffle.permutation(len(parts))
         for batch in (parts[index] for index in order):
             features, lengths = _features(batch)
@@ -160,10 +166,15 @@ def recognized(
         log.warning(message, len(lost), len(share), " ".join(lost[:5]))
 
 
+def speaker_of(cut: Cut) -> str:
+    """A cut's speaker; empty where it is not known."""
+    return cut.supervisions[0].speaker or ""
+
+
 def facts_of(cut: Cut) -> tuple[str, str, str, str]:
     """A cut's id, part, speaker and reference."""
-    supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
-    return cut.id, part, supervision.speaker or "", supervision.text or ""
+    part = (cut.custom or {}).get("part", "")
+    return cut.id, part, speaker_of(cut), cut.supervisions[0].text or ""
 
 
 def record_of(cut: Cut, hyps: tuple[Hyp, ...] | None, config: SearchConfig) -> Record:

@@ -116,6 +116,9 @@ class ContactGraph:
     def load(cls, path: Path, lang: Lang, made_of: str) -> ContactGraph | None:
         """Read what :meth:`save` wrote; ``None`` where it is not there or of something else.
 
+        Args:
+            made_of: as it was saved; empty: whatever it was.
+
         Raises:
             GraphError: a damaged file.
         """
@@ -126,7 +129,7 @@ class ContactGraph:
         try:
             with safe_open(path, "np") as file:
                 about = file.metadata() or {}
-                if about.get("made_of") != made_of:
+                if made_of and about.get("made_of") != made_of:
                     return None
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except SafetensorError as error:
@@ -153,6 +156,23 @@ class ContactGraph:
         for word, said in pronunciations(self.lang, lacking).items():
             self._spoken[word] = [tuple(numbers[token] for token in tokens) for tokens in said]
 
+    def pronounced(self, lists: Iterable[Hotwords]) -> list[Hotwords]:
+        """Lists in the case of the language's words, all of which have pronunciations now.
+
+        Raises:
+            DataError: a name with a word that cannot be pronounced, with its line.
+        """
+        cased = [in_case(contacts, self.lang) for contacts in lists]
+        entries = [entry for contacts in cased for entry in contacts.entries]
+        self.pronounce({word for entry in entries for word in entry.words})
+        for entry in entries:
+            lacking = [word for word in entry.words if word not in self._spoken]
+            if lacking:
+                expected = f"words of the lexicon of {self.lang.folder}, or that it can pronounce"
+                found = f"{lacking[0]!r} in {' '.join(entry.words)!r}"
+                raise DataError(entry.place, expected, found, "write it as spoken, or remove it")
+        return cased
+
     def spellings(self, words: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The entries of a lexicon for words that were pronounced."""
         for word in words:
@@ -170,16 +190,9 @@ class ContactGraph:
             log_prob: ln P(a name of the list | the empty history).
 
         Raises:
-            DataError: a name with a word that cannot be pronounced, with its line.
+            DataError: as :meth:`pronounced`.
         """
-        contacts = in_case(contacts, self.lang)
-        self.pronounce({word for entry in contacts.entries for word in entry.words})
-        for entry in contacts.entries:
-            lacking = [word for word in entry.words if word not in self._spoken]
-            if lacking:
-                expected = f"words of the lexicon of {self.lang.folder}, or that it can pronounce"
-                found = f"{lacking[0]!r} in {' '.join(entry.words)!r}"
-                raise DataError(entry.place, expected, found, "write it as spoken, or remove it")
+        [contacts] = self.pronounced([contacts])
         weights = {entry.words: float(np.exp(entry.bonus or 0.0)) for entry in contacts.entries}
         sub = make_sub_lm(weights, "tree", place=contacts.name)
         known = self.lang.word_ids
@@ -206,15 +219,14 @@ class ContactGraph:
         opened = dataclasses.replace(self.opened, marks=marks)
         return splice_names(opened, {0: names}, max_states=names.num_states)
 
-    def graph(self, contacts: Hotwords, *, log_prob: float, device: str = "cpu") -> Graph:
-        """:meth:`with_names` for k2."""
-        HLG, words = self.with_names(contacts, log_prob=log_prob)
-        info = {
-            "ctc_topology": self.opened.topology,
-            "num_tokens": self.lang.num_tokens,
-            "classes": {"names": [CLASS]},
-            "contacts": {"list": contacts.name, "entries": len(contacts.entries)},
-        }
+    def graph(self, contacts: Hotwords | None, *, log_prob: float, device: str = "cpu") -> Graph:
+        """:meth:`with_names` for k2; without a list the graph of the model alone."""
+        HLG, words = self.opened.HLG, self.lang.words
+        info = {"ctc_topology": self.opened.topology, "num_tokens": self.lang.num_tokens}
+        if contacts is not None:
+            HLG, words = self.with_names(contacts, log_prob=log_prob)
+            info["classes"] = {"names": [CLASS]}
+            info["contacts"] = {"list": contacts.name, "entries": len(contacts.entries)}
         return as_graph(HLG, GraphFolder(self.lang.folder, self.lang.tokens, words, info), device)
 
 

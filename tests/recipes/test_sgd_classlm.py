@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.fileio import read_jsonl
+from privasr_k2.text.hotwords import read_speaker_lists
 from privasr_k2.text.tagged_files import read_tagged
 from tests.support.recipe_tools import check_names, dry_run, error_counts, recipe
 
@@ -19,7 +20,7 @@ EXP = "exp/classlm_tdnn_phone"
 @pytest.mark.timeout(1500)  # some hundred stages
 def test_from_dialogues_to_results(shared_data: Path, tmp_path: Path) -> None:
     folders = f"--corpus-dir {shared_data}/sgd --public-text {shared_data}/ner_text"
-    recipe(f"sgd classlm --preset tiny {folders}", "--work-dir", tmp_path)
+    recipe(f"sgd classlm --preset tiny --user-contacts 2 {folders}", "--work-dir", tmp_path)
     parts = tmp_path / "data/text_classlm"
     users = {}
     for part in ("background", "adapt_30", "dev", "test"):
@@ -36,7 +37,16 @@ def test_from_dialogues_to_results(shared_data: Path, tmp_path: Path) -> None:
     rows = list(read_jsonl(tmp_path / EXP / "results.jsonl"))
     scored = check_names(rows)
     assert {"sanitized/M1", "sanitized/M2", "adapt_30/M2_eq1", "mixed/M1_M2_M4"} <= scored
-    assert len(scored) == 23
+    assert len(scored) == 24
+    # Each speaker's names are on their own list, and found more often than without.
+    lists = read_speaker_lists(tmp_path / EXP / "sanitized/M1_contacts/contacts.tsv")
+    assert {text.user for text in spoken} <= lists.keys()
+    recalled = {
+        row["system"]: row["value"]
+        for row in rows
+        if (row["metric"], row["item"], row["against"]) == ("recall", "", "")
+    }
+    assert recalled["sanitized/M1_contacts"] > recalled["sanitized/M1"]
     counts = error_counts(tmp_path / EXP / "sanitized/M2/score_test")
     assert 0 < counts["hits"] < counts["hits"] + counts["substitutions"] + counts["deletions"]
     # The class LM against the word LM of the same text, by recall, false alarms and other words.

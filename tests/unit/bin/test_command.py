@@ -70,6 +70,13 @@ def test_there_are_at_most_58_verbs() -> None:
         ("export --in-lang l --in-model m --out-recognizer r", "--in-lang --in-model"),
         ("transcribe --in-exp e --hotword-bonus 2 f.wav", "--hotwords with it"),
         ("transcribe --in-exp e --contact-log-prob -3 f.wav", "--contacts with it"),
+        ("decode --in-contacts c --in-graph g --out-hyps x", "--in-contact-graph, --in-contacts"),
+        (
+            "decode --in-contact-graph c --in-lang l --out-hyps x",
+            "--in-contact-graph, --in-contacts",
+        ),
+        ("compile_graph --in-lang l --in-lm m", "--out-dir or --out-contact-graph"),
+        ("compile_graph --in-lang l --in-lm . --out-contact-graph o", "replace_names"),
         ("transcribe --in-exp e --hotwords LIST --contacts LIST f.wav", "one list"),
         ("compile_graph --in-lang l --in-lm . --in-hotwords LIST --out-dir o", "replace_names"),
         ("compile_graph --in-lang l --in-lm . --in-contacts LIST --out-dir o", "replace_names"),

@@ -18,12 +18,14 @@ from privasr_k2.decoding.jobs import (
     choose_device,
     decode_cuts,
     recognized,
+    speaker_of,
     split_by_duration,
 )
 from privasr_k2.errors import ConfigError
 from privasr_k2.randomness import stream
 from tests.support.conf import section
 from tests.support.nbest_jobs import Cut as MadeCut
+from tests.support.nbest_jobs import Supervision
 
 
 def settings(*overrides: str) -> DecodeConfig:
@@ -126,6 +128,24 @@ def test_batches_in_random_order_are_the_same_batches() -> None:
     ordered, shuffled = seen(None), seen(stream(1, "order"))
     assert ordered != shuffled == seen(stream(1, "order"))
     assert sorted(ordered) == sorted(shuffled) and ordered[0] == ("u39", "u38")
+
+
+def test_batches_by_speaker_have_one_speaker_and_follow_each_other() -> None:
+    pytest.importorskip("torch")
+    cuts: Any = [Cut(f"u{n}", 1.0 + n / 10) for n in range(20)]
+    for n, cut in enumerate(cuts):
+        cut.supervisions = [Supervision(speaker=f"s{n % 3}")]
+    share, batched = ShareConfig(role="test", job=1, num_jobs=1, max_duration=6.0), []
+
+    def recognize(features: Any, lengths: Any, batch: Any) -> list[str]:
+        batched.append([speaker_of(cut) for cut in batch])
+        return [cut.id for cut in batch]
+
+    results = list(recognized(recognize, cuts, share, "cpu", by_speaker=True))
+    assert sorted(name for _, name in results) == sorted(cut.id for cut in cuts)
+    assert all(len(set(speakers)) == 1 for speakers in batched)
+    in_turn = [speakers[0] for speakers in batched]
+    assert len(in_turn) > 3 and in_turn == sorted(in_turn)
 
 
 @pytest.mark.parametrize(

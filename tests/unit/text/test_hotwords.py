@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.errors import DataError
-from privasr_k2.text.hotwords import read_hotwords
+from privasr_k2.text.hotwords import read_hotwords, read_speaker_lists
 from tests.support.hotwords import write_list
 
 
@@ -54,3 +54,29 @@ def test_no_file_and_other_encodings(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes(b"ann\njos\xe9\n")
     with pytest.raises(DataError, match=r"latin.txt:2: expected UTF-8"):
         read_hotwords(tmp_path / "latin.txt")
+
+
+def test_lists_of_speakers(tmp_path: Path) -> None:
+    lines = ("\ufeffs2\tAnn Lee\t1.5", "s1\tBob", "", "s2\tBob", "s1\tbob")
+    lists = read_speaker_lists(write_list(tmp_path / "contacts.tsv", *lines))
+    found = {who: [(e.words, e.bonus) for e in listed.entries] for who, listed in lists.items()}
+    both = [(("ann", "lee"), 1.5), (("bob",), None)]
+    assert found == {"s2": both, "s1": [(("bob",), None)]}
+    assert lists["s1"].entries[0].place.endswith("contacts.tsv:2")
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        ((), ""),
+        (("ann",), ":1"),
+        (("s1\tann", "\tbob"), ":2"),
+        (("s1\t",), ":1"),
+        (("s1\tann\t1", "s2\tann\t2", "s1\tann\t3"), ":3"),
+    ],
+)
+def test_bad_lists_of_speakers(tmp_path: Path, lines: tuple[str, ...], place: str) -> None:
+    path = write_list(tmp_path / "contacts.tsv", *lines)
+    with pytest.raises(DataError) as error:
+        read_speaker_lists(path)
+    assert str(error.value.place) == f"{path}{place}"
