@@ -16,8 +16,8 @@ set -euo pipefail
 stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2; }
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
-names='scoring features stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp personal_cache first_pass sherpa class_graph
-  name_splice am_train teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_scale federated_peers'
+names='scoring features stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp personal_cache first_pass
+  word_posteriors sherpa class_graph name_splice am_train teacher_heads teacher_votes dpsgd_step dpsgd_public federated_round federated_scale federated_peers'
 only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini peers=$root/.venv-peers/bin/python limit=''
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -75,6 +75,7 @@ settings_of() {
       arguments=(--work-dir "$work_dir")
       inputs=("$work_dir/exp/ctc_tdnn_phone/weights.json")
       maker='./run.sh mini ctc makes it' ;;
+    word_posteriors) sizes='--frames 10 --states 4 --words 5 --repeats 1' ;;
     sherpa)
       sizes='--utterances 4'
       arguments=(--work-dir "$work_dir")

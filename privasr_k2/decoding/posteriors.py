@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from privasr_k2.decoding.word_lattices import WordLattice
 
 
+_DIGITS = 9
+
+
 @dataclass(frozen=True, eq=False)
 class WordPosteriors:
     """The distribution of the word under way in each frame of a lattice.
@@ -65,7 +68,8 @@ class WordPosteriors:
         here = under_way < num_words
         under_way, rows = under_way[here], levels[here]
         probs = self.frames[rows, np.searchsorted(self.words, spoken[under_way])]
-        order = np.lexsort((probs, under_way))  # the best frame of each word comes last
+        # The best frame of each word comes last; of frames that differ by rounding, the last one.
+        order = np.lexsort((probs.round(_DIGITS), under_way))
         posteriors, best = np.full(num_words, -1.0), carried.copy()
         posteriors[under_way[order]], best[under_way[order]] = probs[order], rows[order]
         for n in np.flatnonzero(posteriors < 0):
@@ -100,7 +104,7 @@ def word_posteriors(lattice: WordLattice, scale: float) -> WordPosteriors:
     first = np.where(counts > 0, padded[word_splits[chain.arcs]], none)
     last = np.where(counts > 0, padded[word_splits[chain.arcs + 1] - 1], none)
     flow = chain.occupancy[chain.sources] * chain.chances
-    frames = _coming_words(chain, counts == 0, first, none)
+    frames = coming_words(chain, counts == 0, first, none)
     # The word under way on an arc with several words is the last of them.
     several = np.flatnonzero(counts > 1)
     np.add.at(frames, (chain.levels[several], last[several]), flow[several])
@@ -115,7 +119,7 @@ def word_posteriors(lattice: WordLattice, scale: float) -> WordPosteriors:
 
 
 @dataclass(frozen=True, eq=False)
-class _Chain:
+class Chain:
     """The lattice as a Markov chain; states are numbered level by level, arcs sorted by source.
 
     Attributes:
@@ -136,7 +140,7 @@ class _Chain:
     chances: np.ndarray
 
 
-def _chain(lattice: WordLattice, scale: float) -> _Chain:
+def _chain(lattice: WordLattice, scale: float) -> Chain:
     alive = np.flatnonzero(np.isfinite(lattice.costs))
     num_states = int(max(lattice.final, lattice.sources.max(), lattice.targets.max())) + 1
     ends = (lattice.sources[alive], lattice.targets[alive])
@@ -161,36 +165,34 @@ def _chain(lattice: WordLattice, scale: float) -> _Chain:
         flow = occupancy[sources[part]] * chances[part]
         occupancy[to] = np.bincount(targets[part] - to.start, flow, to.stop - to.start)
     levels = np.repeat(np.arange(num_levels), np.diff(splits))
-    return _Chain(state_splits, occupancy, arcs, sources, targets, levels, chances)
+    return Chain(state_splits, occupancy, arcs, sources, targets, levels, chances)
 
 
-def _coming_words(chain: _Chain, silent: np.ndarray, first: np.ndarray, none: int) -> np.ndarray:
-    """(T + 1, none + 1) the probability of each next word by level; ``none`` for no word."""
-    splits, spoken = chain.state_splits, ~silent
-    local = chain.targets - splits[chain.levels + 1]  # numbered within their level
-    num_states, widest = len(chain.occupancy), int(np.diff(splits).max())
-    onward, word_matrix = (
-        sparse.csr_matrix((chain.chances[arcs], (chain.sources[arcs], columns[arcs])), shape)
-        for arcs, columns, shape in (
-            (silent, local, (num_states, widest)),
-            (spoken, first, (num_states, none + 1)),
-        )
-    )
-    frames = np.zeros((len(splits) - 2, none + 1))
-    coming = sparse.csr_matrix(([1.0], ([0], [none])), shape=(1, none + 1))  # at the final state
-    for t in range(len(frames) - 1, -1, -1):
-        here = slice(splits[t], splits[t + 1])
-        coming = _rows(onward, here, coming.shape[0]) @ coming + _rows(word_matrix, here, none + 1)
-        frames[t] = coming.T @ chain.occupancy[here]
+def coming_words(chain: Chain, silent: np.ndarray, first: np.ndarray, none: int) -> np.ndarray:
+    """(T + 1, none + 1) the probability of each next word by level; ``none`` for no word.
+
+    All levels at once: what has passed without a word for n frames moves on by a frame, and is
+    counted n frames back, in the level that it comes from, where it meets a word.
+    """
+    num_levels = len(chain.state_splits) - 2
+    frames = np.zeros((num_levels, none + 1))
+    quiet, spoken = np.flatnonzero(silent), np.flatnonzero(~silent)
+    final = len(chain.occupancy) - 1  # after the final arcs there is no word any more
+    passing, passed = chain.occupancy.copy(), 0
+    passing[final] = 0.0
+    while passed < num_levels:
+        met = passing[chain.sources[spoken]] * chain.chances[spoken]
+        np.add.at(frames, (chain.levels[spoken] - passed, first[spoken]), met)
+        moved = passing[chain.sources[quiet]] * chain.chances[quiet]
+        passing = np.bincount(chain.targets[quiet], moved, minlength=len(passing))
+        passed += 1
+        frames[num_levels - passed, none] += passing[final]
+        passing[final] = 0.0
+        # Nothing else can follow where nothing passes.
+        spoken, quiet = (arcs[passing[chain.sources[arcs]] > 0] for arcs in (spoken, quiet))
+        if not len(spoken) and not len(quiet):
+            break
     return frames
-
-
-def _rows(matrix: sparse.csr_matrix, rows: slice, width: int) -> sparse.csr_matrix:
-    """Some rows of a matrix, whose columns from ``width`` on are empty there."""
-    splits = matrix.indptr[rows.start : rows.stop + 1]
-    part = slice(splits[0], splits[-1])
-    columns = (matrix.data[part], matrix.indices[part], splits - splits[0])
-    return sparse.csr_matrix(columns, shape=(rows.stop - rows.start, width))
 
 
 def _transitions(

@@ -7,7 +7,8 @@ cannot tell times: determinization moves words along the path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+
+import numpy as np
 
 # The run that comes next, and how many of its frames belong to tokens before.
 _Position = tuple[int, int]
@@ -36,13 +37,8 @@ def word_spans(
     >>> word_spans([0, 1, 1, 0, 2, 2, 0, 1], [[[1], [1, 2]], [[1]]], repeats=False)
     [(1, 6), (7, 8)]
     """
-    runs: list[tuple[int, int, int]] = []
-    frame = 0
-    for token, group in groupby(labels):
-        length = len(list(group))
-        if token:
-            runs.append((token, frame, frame + length))
-        frame += length
+    runs = _runs(labels)
+    read = tuple(token for token, _, _ in runs)
     # For each word and each position behind it: the position before it, and its span.
     layers: list[dict[_Position, tuple[_Position, tuple[int, int]]]] = []
     before: list[_Position] = [(0, 0)]
@@ -53,7 +49,13 @@ def word_spans(
                 layer.setdefault(after, (position, span))
         for tokens in variants or ():
             for position in before:
-                for after, span in _spelled(runs, position, tokens, repeats=repeats):
+                if not repeats:
+                    end = position[0] + len(tokens)
+                    if tokens and read[position[0] : end] == tuple(tokens):
+                        span = runs[position[0]][1], runs[end - 1][2]
+                        layer.setdefault((end, 0), (position, span))
+                    continue
+                for after, span in _spelled(runs, position, tokens):
                     layer.setdefault(after, (position, span))
         layers.append(layer)
         before = list(layer)
@@ -67,14 +69,21 @@ def word_spans(
     return spans[::-1]
 
 
+def _runs(labels: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Token, first frame and last frame + 1 of each run that is no blank."""
+    tokens = np.asarray(labels)
+    starts = np.flatnonzero(np.diff(tokens, prepend=-1))
+    runs = zip(tokens[starts].tolist(), starts.tolist(), [*starts[1:].tolist(), len(tokens)])
+    return [run for run in runs if run[0]]
+
+
 def _spelled(
-    runs: Sequence[tuple[int, int, int]],
-    position: _Position,
-    tokens: Sequence[int],
-    *,
-    repeats: bool,
+    runs: Sequence[tuple[int, int, int]], position: _Position, tokens: Sequence[int]
 ) -> Iterator[tuple[_Position, tuple[int, int]]]:
-    """The positions behind a word that begins at ``position``, each with the word's span."""
+    """The positions behind a word that begins at ``position``, each with the word's span.
+
+    A run of several equal tokens splits anywhere.
+    """
     if not tokens or position[0] >= len(runs):
         return
     first = runs[position[0]][1] + position[1]
@@ -87,7 +96,7 @@ def _spelled(
                 continue
             _, start, stop = runs[run]
             following.setdefault((run + 1, 0), stop)
-            if repeats and start + used + 1 < stop:
+            if start + used + 1 < stop:
                 following.setdefault((run, used + 1), start + used + 1)
         ends = following
     yield from ((after, (first, last)) for after, last in ends.items())
