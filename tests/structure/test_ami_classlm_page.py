@@ -8,9 +8,8 @@ from privasr_k2.report.results import read_rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/results.md").read_text(encoding="utf-8")
-[SECTION] = [
-    " ".join(part.split()) for part in PAGE.split("\n## ") if "RESULTS_classlm_text.md" in part
-]
+FILE = "egs/ami/RESULTS_classlm_text.md"
+[SECTION] = [" ".join(part.split()) for part in PAGE.split("\n## ") if FILE in part]
 ROWS = read_rows(ROOT / "egs/ami/results_classlm_text.jsonl")
 PPL = {row.system: row.value or 0.0 for row in ROWS if row.metric == "ppl" and not row.group}
 

@@ -15,7 +15,9 @@ FILES = {
     "short": "egs/sgd/results_classlm.jsonl",
     "long": "egs/sgd/results_classlm_lists.jsonl",
     "any order": "egs/sgd/results_classlm_any_order.jsonl",
+    "text": "egs/sgd/results_classlm_text.jsonl",
 }
+SPOKEN = ("short", "long", "any order")
 MEASURES = ("ppl", "wer", "name_wer", "recall", "false_alarm_rate")
 LINES = [
     ("short", "M1", "short", "word trigram, M1"),
@@ -24,6 +26,7 @@ LINES = [
     ("long", "M2", "long", "class trigram, M2"),
     ("any order", "M2", "long, words in any order", "class trigram, M2"),
 ]
+CONTACTS = "sanitized/M1_contacts"
 Values = dict[tuple[str, str, str], Row]
 
 
@@ -56,6 +59,10 @@ def test_the_table(found: dict[str, Values], section: str) -> None:
     for file, model, lists, label in LINES:
         cells = [f"{value(found[file], f'sanitized/{model}', name):.2f}" for name in MEASURES]
         assert f"| {lists} | {label} | {' | '.join(cells)} |" in section
+    row = [value(found["short"], "sanitized/M1", "ppl")]
+    row += [value(found["short"], CONTACTS, name) for name in MEASURES[1:]]
+    cells = " | ".join(f"{number:.2f}" for number in row)
+    assert f"| short, and the speaker's contacts | word trigram, M1 | {cells} |" in section
 
 
 def difference(rows: Values, metric: str, system: str = "sanitized/M2") -> Row:
@@ -68,7 +75,7 @@ def ends(row: Row) -> str:
 
 
 def test_the_recall(found: dict[str, Values], section: str) -> None:
-    for file in FILES:
+    for file in SPOKEN:
         row = difference(found[file], "recall")
         assert row.value is not None and row.p_holm is not None
         assert f"{row.value:+.2f} ({ends(row)})" in section
@@ -87,6 +94,33 @@ def test_the_word_errors(found: dict[str, Values], section: str) -> None:
     assert f"(difference {original.value:+.2f}, {ends(original)})" in section
 
 
+def test_contacts(found: dict[str, Values], section: str) -> None:
+    rows = found["short"]
+    wer, recall = (difference(rows, metric, CONTACTS) for metric in ("wer", "recall"))
+    assert wer.value is not None and wer.low is not None and wer.high is not None
+    few = f"{-wer.value:.2f} points fewer errors ({-wer.low:.2f} to {-wer.high:.2f})"
+    assert few in section
+    assert f"{recall.value:+.2f} points more name words ({ends(recall)})" in section
+    alarms = [value(rows, system, "false_alarm_rate") for system in (CONTACTS, "sanitized/M1")]
+    assert 0.45 < alarms[0] / alarms[1] < 0.55
+    page = " ".join((ROOT / "docs/classlm.md").read_text(encoding="utf-8").split())
+    both = [value(rows, system, "wer") for system in ("sanitized/M1", CONTACTS)]
+    assert "WER falls from {:.2f} to {:.2f} %".format(*both) in page
+
+
+def test_sizes_of_adaptation(found: dict[str, Values], section: str) -> None:
+    rows = found["text"]
+    first, last = (value(rows, f"{name}/M1", "ppl") for name in ("sanitized", "original"))
+    assert f"({first:.2f} against {last:.2f})" in section
+    for system, text in (
+        ("adapt_{}/M1_eq1", "Equation 1 wins back {:.0f}, {:.0f} and {:.0f} %"),
+        ("direct_{}/M1", "training from the start {:.0f}, {:.0f} and {:.0f} %"),
+    ):
+        models = [system.format(size) for size in (12, 15, 20)]
+        left = [first - value(rows, model, "ppl") for model in models]
+        assert text.format(*(100 * part / (first - last) for part in left)) in section
+
+
 def test_adaptation(found: dict[str, Values], section: str) -> None:
     rows = found["short"]
     first, last = (value(rows, f"{name}/M1", "ppl") for name in ("sanitized", "original"))
@@ -99,8 +133,14 @@ def test_adaptation(found: dict[str, Values], section: str) -> None:
         share = 100 * (first - value(rows, system, "ppl")) / (first - last)
         assert text.format(share) in section
     together = [value(rows, "mixed/M1_M2_M4", metric) for metric in ("ppl", "wer")]
-    assert "have {:.2f}, and the fewest errors: {:.2f} %".format(*together) in section
-    wers = [row.value for (_, metric, other), row in rows.items() if metric == "wer" and not other]
+    assert (
+        "have {:.2f}, and the fewest errors without contacts: {:.2f} %".format(*together) in section
+    )
+    wers = [
+        row.value
+        for (system, metric, other), row in rows.items()
+        if metric == "wer" and not other and system != CONTACTS
+    ]
     assert min(number for number in wers if number is not None) == together[1]
 
 
