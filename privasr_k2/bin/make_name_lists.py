@@ -151,4 +151,4 @@ def with_frequencies(names: Sequence[str], weighed: Mapping[str, float]) -> list
 
 
 if __name__ == "__main__":
-    main()
+    cli.run(main)

@@ -6,12 +6,14 @@ import argparse
 import contextlib
 import errno
 import io
+import runpy
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
+from privasr_k2 import bin as verbs
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError, DataError
 
@@ -114,3 +116,23 @@ def test_an_unknown_system_error_keeps_its_traceback() -> None:
 
 def test_interrupted() -> None:
     assert _exit(KeyboardInterrupt()) == (130, "")
+
+
+VERBS = sorted(
+    path.stem
+    for path in Path(verbs.__path__[0]).glob("*.py")
+    if path.stem not in ("__init__", "cli", "doctor")
+)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_shows_errors_without_a_traceback(name: str) -> None:
+    shown = io.StringIO()
+    with (
+        mock.patch("sys.argv", [f"{name}.py", "--no-such-flag"]),
+        pytest.raises(SystemExit) as caught,
+        contextlib.redirect_stderr(shown),
+    ):
+        runpy.run_module(f"privasr_k2.bin.{name}", run_name="__main__")
+    assert caught.value.code == 2
+    assert shown.getvalue().startswith(f"error: privasr verb {name}: expected")
