@@ -93,8 +93,9 @@ def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:
     """Refuse words without a probability; warn of those that are scored as ``<unk>``."""
     used = np.concatenate([lattice.words for lattice in lattices.lattices])
     numbers, counts = np.unique(used[used != END], return_counts=True)
-    known = [lattices.words[number] in lm.words for number in numbers.tolist()]
-    lacking = [lattices.words[number] for number in numbers[~np.array(known, dtype=bool)].tolist()]
+    own = lm.words  # a set that the model makes when asked
+    known = np.array([lattices.words[number] in own for number in numbers.tolist()], dtype=bool)
+    lacking = [lattices.words[number] for number in numbers[~known].tolist()]
     if not lacking:
         return
     listed = " ".join(lacking[:_LISTED])
@@ -106,5 +107,5 @@ def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:
         "%d of %d words of the lattices are not in %s, which scores them as <unk>;"
         " %d of %d arcs: %s"
     )
-    arcs = counts[~np.array(known)].sum()
+    arcs = counts[~known].sum()
     log.warning(message, len(lacking), len(numbers), lm.name, arcs, counts.sum(), listed)

@@ -123,7 +123,8 @@ def perplexity(
     if not len(sentences):
         raise DataError("the text", "sentences", "none", "give a text with at least one")
     known = set(words) - NO_WORDS
-    beyond, lacking = set(lm.words) - known, known - set(lm.words)
+    own = set(lm.words)
+    beyond, lacking = own - known, known - own
     missing = next((w for sentence in sentences for w in sentence if w in lacking), None)
     if missing is not None:
         expected = f"the vocabulary of words.txt ({len(known)} words)"
