@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from privasr_k2.attack.occurrences import best_path, widened
+from privasr_k2.attack.occurrences import aligned_words, widened
 from privasr_k2.attack.settings import RecognizerAttackConfig
-from privasr_k2.data.batches import needed_frames
 from privasr_k2.data.features import FRAME_SHIFT, extract, load_features
 from privasr_k2.decoding.end_to_end import join_tokens
-from privasr_k2.decoding.word_times import word_spans
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spellings
@@ -152,21 +150,11 @@ def _frames_of(
     mention: Mention, aligner: Any, spelled: dict[str, tuple[int, ...]]
 ) -> tuple[int, int] | None:
     """The first frame of a name and the one behind it; None where the words do not fit."""
-    if any(word not in spelled for word in mention.words):
-        return None
-    features = load_features(mention.cut)
-    tokens = [token for word in mention.words for token in spelled[word]]
-    device = next(aligner.parameters()).device
-    batch = torch.from_numpy(features).unsqueeze(0).to(device), torch.tensor([len(features)])
-    log_probs, _ = aligner.log_probs(batch[0], batch[1].to(device))
-    if log_probs.size(1) < needed_frames(tokens):
-        return None
-    labels = best_path(log_probs[0].cpu(), tokens)
-    spans = word_spans(labels, [[spelled[word]] for word in mention.words], repeats=False)
+    features, device = load_features(mention.cut), next(aligner.parameters()).device
+    spans = aligned_words(aligner, features, mention.words, spelled, device)
     if spans is None:
         return None
-    scaled = [(aligner.subsampling * first, aligner.subsampling * last) for first, last in spans]
-    return widened(scaled, mention.first, mention.last, len(features))
+    return widened(spans, mention.first, mention.last, len(features))
 
 
 def _with_noise(

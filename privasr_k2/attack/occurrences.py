@@ -69,7 +69,7 @@ def find_occurrences(
             found[word].append(Occurrence(speaker, cut.id, features))
         if aligner is None or len(whole) == sum(map(bool, hits.values())):
             continue
-        spans = _aligned_words(aligner, features, spoken, lang)
+        spans = aligned_words(aligner, features, spoken, lang.first_pronunciations)
         for word, starts in hits.items():
             for start in starts if word not in whole and spans is not None else ():
                 first, last = widened(spans, start, start + len(wanted[word]), len(features))
@@ -122,19 +122,29 @@ def _starts(said: Sequence[str], word: Sequence[str]) -> list[int]:
     return [n for n in range(len(said) - len(word) + 1) if [*said[n : n + len(word)]] == [*word]]
 
 
-def _aligned_words(
-    aligner: Any, features: np.ndarray, said: Sequence[str], lang: Lang
+def aligned_words(
+    aligner: Any,
+    features: np.ndarray,
+    said: Sequence[str],
+    spelled: Mapping[str, Sequence[int]],
+    device: torch.device | str = "cpu",
 ) -> list[tuple[int, int]] | None:
-    """First frame of each word and the one behind it; None where the words do not fit."""
-    if any(word not in lang.first_pronunciations for word in said):
+    """First frame of each word and the one behind it; None where the words do not fit.
+
+    Args:
+        features: (T, F).
+        spelled: token numbers of words; a word that it lacks does not fit.
+        device: the aligner's.
+    """
+    if any(word not in spelled for word in said):
         return None
-    tokens = lang.encode(" ".join(said))
-    batch = torch.from_numpy(features).unsqueeze(0), torch.tensor([len(features)])
+    tokens = [token for word in said for token in spelled[word]]
+    batch = torch.from_numpy(features)[None].to(device), torch.tensor([len(features)]).to(device)
     log_probs, _ = aligner.log_probs(*batch)
     if log_probs.size(1) < needed_frames(tokens):
         return None
-    labels = best_path(log_probs[0], tokens)
-    spans = word_spans(labels, [[lang.first_pronunciations[word]] for word in said], repeats=False)
+    labels = best_path(log_probs[0].cpu(), tokens)
+    spans = word_spans(labels, [[spelled[word]] for word in said], repeats=False)
     scale = aligner.subsampling
     return None if spans is None else [(scale * first, scale * last) for first, last in spans]
 
@@ -158,7 +168,6 @@ def best_path(log_probs: Tensor, tokens: Sequence[int]) -> list[int]:
 
     The best path's score is a maximum of sums: its gradient by the log-probabilities is 1 on that
     path and 0 elsewhere.
-
 
     Args:
         log_probs: (T, C).
