@@ -58,17 +58,18 @@ def read_background(
         expected = f"utterances of {' '.join(roles)}"
         raise DataError(folder, expected, "none", "name roles that have some")
     frames = np.array([len(part) for part in parts])
+    by_text: dict[str, list[int]] = {}
+    for text, size in zip(texts, frames.tolist()):
+        by_text.setdefault(text, []).append(size)
     every = np.concatenate(parts).astype(np.float64)
     deviation = every.std(axis=0)
     spelled = lang.first_pronunciations
     tokens = [sum(len(spelled.get(word, ())) for word in text.split()) for text in texts]
     rates = frames / np.maximum(1, tokens)
-    places = {text: [other == text for other in texts] for text in texts}
-    by_text = {text: int(np.median(frames[same])) for text, same in places.items()}
     return Background(
         every.mean(axis=0).astype(np.float32),
         np.where(deviation > 1e-8, deviation, 1.0).astype(np.float32),
         shift,
         float(np.median(rates)),
-        by_text,
+        {text: int(np.median(sizes)) for text, sizes in by_text.items()},
     )

@@ -184,14 +184,14 @@ def written(
         names: of training, by class; those that the rest of an utterance has do not count.
     """
     true, any_name = 0, 0
+    known = {name for of_class in names.values() for name in of_class}
     for features, lengths, of_batch in batches_of(masked, config, device):
         for one, found in zip(of_batch, recognize(features, lengths)):
             words = join_tokens([tokens[token] for token in found]).split()
             mention = one.mention
-            known = {n for of_class in names.values() for n in of_class}
-            known = {n for n in known if not any(holds(part, n) for part in mention.rest)}
             true += holds(words, mention.name)
-            any_name += any(holds(words, name) for name in known)
+            heard = [name for name in known if holds(words, name)]
+            any_name += any(not any(holds(part, n) for part in mention.rest) for n in heard)
     return {
         "mentions": len(masked),
         **rate("true_name", true, len(masked), config.confidence),
