@@ -60,21 +60,23 @@ def read_scores(paths: Iterable[Path]) -> Iterator[tuple[str, np.ndarray]]:
         if not path.is_file() or not path.stat().st_size:
             raise DataError(path, _EXPECTED, "nothing", _AGAIN)
         is_list = path.suffix == ".scp"
-        told = 0
+        told, form = 0, None
         try:
             with _opened(f"{'scp' if is_list else 'ark'}:{path}") as reader:
+                form = None if is_list else _form(path)
                 for name, value in reader:
                     if name in seen:
                         found = f"{name} again, which {seen[name]} has"
                         raise DataError(path, "every utterance once", found, "leave one out")
                     seen[name] = path
                     scores = np.array(value, dtype=np.float32)
-                    told += len(name.encode()) + 1 + _size(path, scores, is_list)
+                    told += len(name.encode()) + 1 + (_size(form, scores) if form else 0)
                     yield name, scores
         except RuntimeError as error:
             found = "another table, or one that cannot be read"
             raise DataError(path, _EXPECTED, found, _AGAIN) from error
-        _check_whole(path, told, is_list)
+        if not is_list:
+            _check_whole(path, told, form)
 
 
 def _opened(rspecifier: str) -> Any:
@@ -89,33 +91,40 @@ def _opened(rspecifier: str) -> Any:
     return Reader(rspecifier)
 
 
-#: Kaldi's binary forms of matrices: bytes of the header, of a column's header, of a number.
-_FORMS = {b"FM ": (15, 0, 4), b"DM ": (15, 0, 8), b"CM ": (21, 8, 1), b"CM2": (22, 0, 2)}
-_FORMS[b"CM3"] = (22, 0, 1)
+#: Bytes of the header of a binary matrix, of a column's header, of a number.
+_Form = tuple[int, int, int]
+#: Kaldi's binary forms of matrices.
+_FORMS: dict[bytes, _Form] = {
+    b"FM ": (15, 0, 4),
+    b"DM ": (15, 0, 8),
+    b"CM ": (21, 8, 1),
+    b"CM2": (22, 0, 2),
+    b"CM3": (22, 0, 1),
+}
 
 
-def _form(path: Path) -> tuple[int, int, int] | None:
+def _form(path: Path) -> _Form | None:
+    """That of an archive's first matrix; ``None`` of text."""
     with path.open("rb") as file:
         head = file.read(2000)
     start = head.find(b" \0B")
     return None if start < 0 else _FORMS.get(head[start + 3 : start + 6])
 
 
-def _size(path: Path, scores: np.ndarray, is_list: bool) -> int:
-    """Bytes of a matrix in an archive; 0 where they cannot be known."""
-    form = None if is_list else _form(path)
-    if form is None:
-        return 0
+def _size(form: _Form, scores: np.ndarray) -> int:
+    """Bytes of a matrix in a binary archive."""
     header, of_column, of_number = form
     return header + of_column * scores.shape[1] + of_number * scores.size
 
 
-def _check_whole(path: Path, told: int, is_list: bool) -> None:
-    """Refuse an archive whose end was not read, which kaldi_native_io does not tell."""
-    if is_list:
-        return
+def _check_whole(path: Path, told: int, form: _Form | None) -> None:
+    """Refuse an archive whose end was not read, which kaldi_native_io does not tell.
+
+    Args:
+        told: bytes of what was read, where it is binary.
+    """
     whole = path.stat().st_size
-    if _form(path) is None:
+    if form is None:
         with path.open("rb") as file:
             file.seek(max(0, whole - 100))
             missing = not file.read().rstrip().endswith(b"]")
