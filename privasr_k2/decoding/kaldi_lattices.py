@@ -18,7 +18,7 @@ import numpy as np
 from privasr_k2.constraints import Finite, FiniteOrZero, Positive, one_of
 from privasr_k2.decoding.acyclic import Dag
 from privasr_k2.decoding.kaldi_archives import KaldiLattice, read_kaldi_lattices
-from privasr_k2.decoding.lattices import END, Lattice, LatticeConfig, widest
+from privasr_k2.decoding.lattices import END, Facts, Lattice, LatticeConfig, widest
 from privasr_k2.decoding.nbest import NbestConfig, nbest
 from privasr_k2.decoding.word_lattices import WordLattice
 from privasr_k2.errors import DataError
@@ -190,20 +190,17 @@ def imported_lattices(
         facts = _facts(lattice, left, references)
         whole = word_lattice(lattice, table, config)
         if whole is None:
-            yield _no_path(facts, config)
+            yield Lattice.without_path(facts, config.beam)
             continue
         found = widest(whole, config)
         limited += found.limited
-        arrays = found.arrays
-        labels = (arrays.sources, arrays.targets, arrays.words)
-        arcs = *(values.astype(np.int32) for values in labels), arrays.am_scores, arrays.lm_scores
-        yield Lattice(*facts, found.beam, arrays.frames * config.frame_seconds, *arcs)
+        yield found.lattice(facts, found.arrays.frames * config.frame_seconds)
     if limited:
         text = "%d lattices hold less than the beam of %g: raise max_states, or lower the beam"
         log.warning(text, limited, config.beam)
     _tell_missing(left, references)
     for name, reference in left.items():
-        yield _no_path((name, *reference), config)
+        yield Lattice.without_path((name, *reference), config.beam)
 
 
 def imported_lists(
@@ -237,7 +234,7 @@ def _said(numbers: Iterable[int], table: WordTable) -> str:
 
 def _facts(
     lattice: KaldiLattice, left: dict[str, Reference], references: Mapping[str, Reference] | None
-) -> tuple[str, str, str, str]:
+) -> Facts:
     """Id, part, user and reference; takes them out of what is ``left``."""
     if references is None:
         return lattice.id, "", "", ""
@@ -245,11 +242,6 @@ def _facts(
         way_out = "give the cuts or the data directory that was recognized"
         raise DataError(lattice.place, "an utterance with a reference", lattice.id, way_out)
     return lattice.id, *left.pop(lattice.id)
-
-
-def _no_path(facts: tuple[str, str, str, str], config: KaldiLatticeConfig) -> Lattice:
-    none, no_scores = np.zeros(0, dtype=np.int32), np.zeros(0)
-    return Lattice(*facts, config.beam, no_scores, none, none, none, no_scores, no_scores)
 
 
 def _tell_missing(

@@ -55,11 +55,6 @@ def lattice_cuts(
 def lattice_of(cut: Cut, result: Found | None, subsampling: int, beam: float) -> Lattice:
     """The lattice of a cut; empty without a path. ``subsampling``: inputs per output frame."""
     if result is None:
-        none, no_scores = np.zeros(0, dtype=np.int32), np.zeros(0)
-        return Lattice(*facts_of(cut), beam, no_scores, none, none, none, no_scores, no_scores)
-    arrays = result.arrays
-    seconds = np.minimum(arrays.frames * (subsampling * cut.frame_shift), cut.duration)
-    labels = arrays.sources, arrays.targets, arrays.words
-    sources, targets, words = (values.astype(np.int32) for values in labels)
-    arcs = sources, targets, words, arrays.am_scores, arrays.lm_scores
-    return Lattice(*facts_of(cut), result.beam, seconds, *arcs)
+        return Lattice.without_path(facts_of(cut), beam)
+    seconds = np.minimum(result.arrays.frames * (subsampling * cut.frame_shift), cut.duration)
+    return result.lattice(facts_of(cut), seconds)

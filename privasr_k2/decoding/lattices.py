@@ -24,6 +24,9 @@ from privasr_k2.scoring.hypotheses import Weights
 if TYPE_CHECKING:
     import torch
 
+#: Id, part, speaker and reference of an utterance.
+Facts = tuple[str, str, str, str]
+
 END = 0
 """The word of the arcs that end a sentence."""
 
@@ -74,6 +77,12 @@ class Lattice:
         problem = self._problem()
         if problem:
             raise ValueError(f"{self.id}: {problem}")
+
+    @classmethod
+    def without_path(cls, facts: Facts, beam: float) -> Lattice:
+        """The empty lattice of an utterance."""
+        none, scores = np.zeros(0, dtype=np.int32), np.zeros(0)
+        return cls(*facts, beam, scores, none, none, none, scores, scores)
 
     @property
     def num_states(self) -> int:
@@ -148,6 +157,14 @@ class Found:
     arrays: CompactLattice
     beam: float
     limited: bool
+
+    def lattice(self, facts: Facts, seconds: np.ndarray) -> Lattice:
+        """The lattice of an utterance, whose states end at ``seconds`` (S,)."""
+        arrays = self.arrays
+        labels = arrays.sources, arrays.targets, arrays.words
+        sources, targets, words = (values.astype(np.int32) for values in labels)
+        arcs = sources, targets, words, arrays.am_scores, arrays.lm_scores
+        return Lattice(*facts, self.beam, seconds, *arcs)
 
 
 class LatticeSearch:

@@ -38,9 +38,7 @@ pytestmark = pytest.mark.k2
 
 
 def as_lattice(found: Found, seconds: float = 0.01) -> Lattice:
-    made = found.arrays
-    arcs = made.sources, made.targets, made.words, made.am_scores, made.lm_scores
-    return Lattice("u", "p", "s", "r", found.beam, made.frames * seconds, *arcs)
+    return found.lattice(("u", "p", "s", "r"), found.arrays.frames * seconds)
 
 
 def listed(

@@ -45,8 +45,7 @@ def random_lattice(seed: int, *, num_words: int, states: int = 10, branch: int =
 
 def no_path(name: str) -> Lattice:
     """An empty lattice."""
-    none, scores = np.zeros(0, dtype=np.int32), np.zeros(0)
-    return Lattice(name, "test", "s2", "ref", 8.0, scores, none, none, none, scores, scores)
+    return Lattice.without_path((name, "test", "s2", "ref"), 8.0)
 
 
 def paths(lattice: Lattice) -> list[Spoken]:
