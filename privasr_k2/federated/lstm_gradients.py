@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from privasr_k2.ragged import ranges
+
 
 @dataclass(frozen=True, eq=False)
 class Packing:
@@ -45,7 +47,7 @@ def pack(lengths: np.ndarray) -> Packing:
     rank[np.argsort(-lengths, kind="stable")] = np.arange(len(lengths))
     sizes = np.cumsum(np.bincount(lengths)[::-1])[::-1][1:]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    steps = ranges(np.zeros_like(lengths), lengths)
     places = starts[steps] + np.repeat(rank, lengths)
     total = int(lengths.sum())
     before = np.full(total, total, dtype=np.int64)

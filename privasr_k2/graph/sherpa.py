@@ -13,7 +13,6 @@ token begins. Costs count as they are. So a TLG becomes another graph of the sam
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +21,7 @@ import numpy as np
 from privasr_k2.errors import GraphError
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.graph.tlg import compile_tlg
+from privasr_k2.ragged import Columns, ranges
 
 BEAM = 16.0
 """Natural log; the beam of ``FasterDecoderOptions``, which sherpa-onnx does not set."""
@@ -29,7 +29,7 @@ _EPSILON, _BLANK = 0, 1  # labels of TLG; token n has n + 1
 
 
 @dataclass(frozen=True, eq=False)
-class _Arcs:
+class _Arcs(Columns):
     """Arcs in any order.
 
     Args:
@@ -46,21 +46,15 @@ class _Arcs:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def __getitem__(self, rows: np.ndarray) -> _Arcs:
-        return _Arcs(*(column[rows] for column in self.columns))
-
-    @property
-    def columns(self) -> list[np.ndarray]:
-        return [getattr(self, field.name) for field in dataclasses.fields(self)]
-
     @classmethod
     def of(cls, fst: Fst) -> _Arcs:
         names = (fst.sources, fst.targets, fst.ilabels, fst.olabels)
         return cls(*(ids.astype(np.int64) for ids in names), fst.costs.astype(np.float64))
 
-    @classmethod
-    def joined(cls, parts: Sequence[_Arcs]) -> _Arcs:
-        return cls(*(np.concatenate(columns) for columns in zip(*(p.columns for p in parts))))
+    def fst(self, finals: np.ndarray, start: int) -> Fst:
+        """A transducer of these arcs."""
+        labels = self.labels, self.words
+        return Fst.from_arcs(self.sources, self.targets, *labels, self.costs, finals, start=start)
 
 
 def sherpa_graph(
@@ -121,8 +115,9 @@ def lexicon_grammar(TLG: Fst, place: Path) -> Fst:
     tokens = dataclasses.replace(begun, targets=behind[begun.targets], labels=begun.labels - 1)
     made = _Arcs.joined([tokens, silent[is_blank[silent.sources]]])
     numbers = np.cumsum(is_blank) - 1
-    columns = numbers[made.sources], numbers[made.targets], *made.columns[2:]
-    return Fst.from_arcs(*columns, TLG.finals[is_blank], start=int(numbers[TLG.start]))
+    ends = {"sources": numbers[made.sources], "targets": numbers[made.targets]}
+    made = dataclasses.replace(made, **ends)
+    return made.fst(TLG.finals[is_blank], int(numbers[TLG.start]))
 
 
 def words_on_tokens(LG: Fst, place: Path) -> Fst:
@@ -141,7 +136,7 @@ def words_on_tokens(LG: Fst, place: Path) -> Fst:
         moved = _behind(ways, moving, place)
         parts.append(moved[moved.labels != _EPSILON])
         moving = moved[moved.labels == _EPSILON]
-    return _connected(Fst.from_arcs(*_Arcs.joined(parts).columns, LG.finals, start=LG.start))
+    return _connected(_Arcs.joined(parts).fst(LG.finals, LG.start))
 
 
 def _behind(ways: _Arcs, moving: _Arcs, place: Path) -> _Arcs:
@@ -152,10 +147,8 @@ def _behind(ways: _Arcs, moving: _Arcs, place: Path) -> _Arcs:
     """
     sides = (np.searchsorted(ways.targets, moving.sources, side) for side in ("left", "right"))
     first, last = sides
-    counts = last - first
-    after = np.repeat(np.arange(len(counts)), counts)
-    before = np.arange(counts.sum()) + np.repeat(last - np.cumsum(counts), counts)
-    head, tail = ways[before], moving[after]
+    head = ways[ranges(first, last - first)]
+    tail = moving[np.repeat(np.arange(len(first)), last - first)]
     _check(tail.words[head.words > 0], place)
     return _Arcs(head.sources, tail.targets, head.labels, tail.words, head.costs + tail.costs)
 

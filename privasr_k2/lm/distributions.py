@@ -15,6 +15,7 @@ import numpy as np
 from privasr_k2.errors import DataError
 from privasr_k2.lm.arpa import BOS, UNK, Arpa, encode, read_arpa
 from privasr_k2.lm.class_files import is_class_lm
+from privasr_k2.ragged import ranges
 
 Sentences = Sequence[Sequence[str]]
 
@@ -69,10 +70,7 @@ class ArpaDistributions:
         for nodes in reversed(chain[:-1]):
             probs *= self._backoffs[nodes].astype(np.float32)[:, None]
             sizes = np.where(nodes > 0, self._firsts[nodes + 1] - self._firsts[nodes], 0)
-            ends = np.cumsum(sizes)
-            rows = np.arange(int(sizes.sum())) + np.repeat(
-                self._firsts[nodes] - ends + sizes, sizes
-            )
+            rows = ranges(self._firsts[nodes], sizes)
             which = np.repeat(np.arange(len(nodes)), sizes)
             probs[which, self._last[rows]] = self._probs[rows]
         return probs

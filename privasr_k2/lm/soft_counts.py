@@ -16,6 +16,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.lm.arpa import BOS, UNK, encode
 from privasr_k2.lm.distributions import Distributions
 from privasr_k2.lm.ngram import Counts
+from privasr_k2.ragged import ranges
 from privasr_k2.recipe.progress import report_progress
 
 Sentences = Sequence[Sequence[str]]
@@ -205,6 +206,5 @@ class _Collector:
         num_words, keys = len(self.counts.words), self.counts.keys[self.level]
         first, end = (np.searchsorted(keys, (rows + more) * num_words) for more in (0, 1))
         sizes = end - first
-        starts = np.cumsum(sizes) - sizes
-        children = np.arange(int(sizes.sum())) + np.repeat(first - starts, sizes)
+        children = ranges(first, sizes)
         return np.repeat(np.arange(len(rows)), sizes), keys[children] % num_words
