@@ -179,18 +179,39 @@ def compose_lexicon_and_grammar(
     first = lang.num_tokens + num_disambig
     lexicon_text += "".join(f"0 0 {first + n} {symbol}\n" for n, symbol in enumerate(symbols))
     lexicon, acceptor = kaldifst.compile(lexicon_text), kaldifst.compile(G.to_openfst())
+    return composed(lexicon, acceptor, max_states, place=lang.folder, again="use one lang folder")
+
+
+def composed(
+    lexicon: kaldifst.StdVectorFst,
+    acceptor: kaldifst.StdVectorFst,
+    max_states: int,
+    *,
+    place: Path,
+    again: str,
+) -> kaldifst.StdVectorFst:
+    """L o G, determinized and minimized; sorts the arcs of both.
+
+    Args:
+        place: for messages.
+        again: the way out where the grammar has other words.
+
+    Raises:
+        GraphError: as of :func:`compose_lexicon_and_grammar`.
+    """
+    import kaldifst
+
     kaldifst.arcsort(lexicon, "olabel")
     kaldifst.arcsort(acceptor, "ilabel")
     LG = kaldifst.compose(lexicon, acceptor)
     if not LG.num_states:
-        expected = "a grammar over the lexicon's words"
-        raise GraphError(lang.folder, expected, "no path in L o G", "use one lang folder")
+        raise GraphError(place, "a grammar over the lexicon's words", "no path in L o G", again)
     try:
         kaldifst.determinize_star(LG, max_states=max_states)
     except RuntimeError as error:
         expected, found = f"at most {max_states} states in LG", str(error).split("[E] ")[-1].strip()
-        way_out = "prune the language model to fewer n-grams, or raise max_states in graph.yaml"
-        raise GraphError(lang.folder, expected, found, way_out) from error
+        way_out = "prune the language model, or raise max_states in section graph"
+        raise GraphError(place, expected, found, way_out) from error
     kaldifst.minimize_encoded(LG, delta=QUANTUM)
     return LG
 

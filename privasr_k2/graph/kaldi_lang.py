@@ -17,7 +17,7 @@ import numpy as np
 
 from privasr_k2.errors import DataError, GraphError
 from privasr_k2.fileio import read_lines
-from privasr_k2.graph.hlg import Compiled, GraphConfig, Laps, finished
+from privasr_k2.graph.hlg import Compiled, GraphConfig, Laps, composed, finished
 from privasr_k2.graph.kaldi_files import read_fst, read_table
 from privasr_k2.graph.kaldi_grammar import KaldiWords, plain_g
 from privasr_k2.graph.lang import BACKOFF, BLANK, EPSILON, Lang
@@ -25,7 +25,6 @@ from privasr_k2.graph.openfst import Fst
 from privasr_k2.lm.arpa import UNK, Arpa
 
 _AGAIN = "make it again with prepare_lang.sh"
-_QUANTUM = 2.0**-16
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,17 +169,5 @@ def _own_g(folder: KaldiLang) -> Fst:
 def _determinized(L: Fst, G: Fst, max_states: int, place: Path) -> Fst:
     import kaldifst
 
-    lexicon, acceptor = (kaldifst.StdVectorFst(fst.to_kaldifst()) for fst in (L, G))
-    kaldifst.arcsort(lexicon, "olabel")
-    kaldifst.arcsort(acceptor, "ilabel")
-    LG = kaldifst.compose(lexicon, acceptor)
-    if not LG.num_states:
-        raise GraphError(place, "a grammar over the lexicon's words", "no path in L o G", _AGAIN)
-    try:
-        kaldifst.determinize_star(LG, max_states=max_states)
-    except RuntimeError as error:
-        expected, found = f"at most {max_states} states in LG", str(error).split("[E] ")[-1].strip()
-        way_out = "prune the language model, or raise max_states in section graph"
-        raise GraphError(place, expected, found, way_out) from error
-    kaldifst.minimize_encoded(LG, delta=_QUANTUM)
-    return Fst.from_kaldifst(LG)
+    parts = (kaldifst.StdVectorFst(fst.to_kaldifst()) for fst in (L, G))
+    return Fst.from_kaldifst(composed(*parts, max_states, place=place, again=_AGAIN))
