@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -120,6 +121,12 @@ def _replace_directory(temporary: Path, final: Path) -> None:
             old.replace(final)
         raise
     remove_tree(old)
+
+
+def file_hash(path: str | Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def open_text(path: str | Path, mode: str = "r") -> io.TextIOBase:

@@ -35,6 +35,7 @@ from typing import Any
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import file_hash
 from privasr_k2.graph.class_pieces import compile_class_graph
 from privasr_k2.graph.contacts import (
     ContactGraph,
@@ -45,7 +46,7 @@ from privasr_k2.graph.contacts import (
 from privasr_k2.graph.grammar_file import SUFFIX, read_grammar
 from privasr_k2.graph.hlg import Compiled, Laps, compile_grammar, compile_graph, save_graph
 from privasr_k2.graph.hotwords import HotwordGraphConfig, compile_hotword_graph
-from privasr_k2.graph.lang import Lang, file_hash, load_lang
+from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.lm.arpa import read_arpa
 from privasr_k2.lm.class_files import load_class_lm

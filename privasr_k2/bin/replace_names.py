@@ -17,9 +17,10 @@ from typing import Annotated
 from privasr_k2.bin import cli
 from privasr_k2.constraints import Checked, ShareBelowOne, one_of
 from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import file_hash
 from privasr_k2.graph.class_pieces import replace_names
 from privasr_k2.graph.hlg import save_graph
-from privasr_k2.graph.lang import file_hash, load_lang
+from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.names import check_spoken, list_places, read_lists
 from privasr_k2.lm.sub_lm import KINDS, make_sub_lm, read_sub_lm
 

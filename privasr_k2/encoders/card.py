@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,9 +33,3 @@ def read_card(path: Path) -> EncoderCard:
         DataError, ConfigError: no YAML, or other keys.
     """
     return config.from_values(EncoderCard, read_yaml(path), path)
-
-
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from privasr_k2.encoders.card import CARD, EncoderCard, file_sha256, read_card
+from privasr_k2.encoders.card import CARD, EncoderCard, read_card
 from privasr_k2.encoders.common import FAMILIES, Origin, PublicEncoder, Weights
 from privasr_k2.encoders.ctranslate2_file import CTranslate2File, is_ctranslate2
 from privasr_k2.encoders.safetensors_files import SafetensorsFiles
 from privasr_k2.encoders.torch_file import TorchFile, open_zip
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.fileio import read_json
+from privasr_k2.fileio import file_hash, read_json
 
 TRAINING_DATA = "Its training data are not known to be free of the private people."
 UNKNOWN = "not stated"
@@ -86,7 +86,7 @@ def _checked_files(path: Path) -> tuple[list[Path], Origin]:
             raise DataError(file, "weights", "an empty file", "get the file again")
     folder = files[0].parent
     card = read_card(folder / CARD) if (folder / CARD).is_file() else None
-    hashes = {file.name: file_sha256(file) for file in files}
+    hashes = {file.name: file_hash(file) for file in files}
     if card is not None:
         _compare(card, folder, {**hashes, **_hashes_of_configs(folder)})
     return files, _origin(card, hashes, path)
@@ -189,7 +189,7 @@ def _family(weights: Weights) -> PublicEncoder:
 
 def _hashes_of_configs(folder: Path) -> dict[str, str]:
     paths = [folder / name for name in (_CONFIG, _PREPROCESSOR)]
-    return {path.name: file_sha256(path) for path in paths if path.is_file()}
+    return {path.name: file_hash(path) for path in paths if path.is_file()}
 
 
 def _compare(card: EncoderCard, folder: Path, hashes: dict[str, str]) -> None:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privasr_k2 import config
-from privasr_k2.encoders.card import CARD, EncoderCard, file_sha256
+from privasr_k2.encoders.card import CARD, EncoderCard
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.fileio import atomic_path, read_lines
+from privasr_k2.fileio import atomic_path, file_hash, read_lines
 
 REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements" / "encoders.txt"
 _PATTERNS = ("*.safetensors", "*.json", "README.md", "LICENSE*")
@@ -190,7 +190,7 @@ def _stated_licence(folder: Path) -> str:
 
 
 def _write_card(folder: Path, name: str, licence: str, source: str) -> EncoderCard:
-    files = {path.name: file_sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    files = {path.name: file_hash(path) for path in sorted(folder.iterdir()) if path.is_file()}
     card = EncoderCard(name, files, licence, source)
     config.save(card, folder / CARD)
     return card

@@ -13,12 +13,11 @@ import yaml
 
 from privasr_k2.constraints import Checked, Count, Matches
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.fileio import atomic_path, write_json, write_text
+from privasr_k2.fileio import atomic_path, file_hash, write_json, write_text
 from privasr_k2.graph.lang import (
     BACKOFF,
     BLANK,
     EPSILON,
-    file_hash,
     lexicon_text,
     parse_units,
     symbols_text,

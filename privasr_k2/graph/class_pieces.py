@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from privasr_k2.errors import GraphError
+from privasr_k2.fileio import file_hash
 from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.folder import INFO, read_folder
 from privasr_k2.graph.grammar import grammar
@@ -32,7 +33,7 @@ from privasr_k2.graph.hlg import (
     finished,
     lexicon_openfst,
 )
-from privasr_k2.graph.lang import Lang, file_hash
+from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.name_trees import END, name_arcs, spoken_words, tree_roots
 from privasr_k2.graph.nonterminals import (
     ClassGraphConfig,

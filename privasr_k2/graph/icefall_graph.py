@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privasr_k2.errors import GraphError
-from privasr_k2.fileio import atomic_path, read_lines, write_text
+from privasr_k2.fileio import atomic_path, file_hash, read_lines, write_text
 from privasr_k2.graph.epsilons import WordArcs
 from privasr_k2.graph.folder import check_labels
 from privasr_k2.graph.hlg import Compiled, Graph, save_graph
 from privasr_k2.graph.k2_files import read_fsa, write_fsa
-from privasr_k2.graph.lang import Lang, check_same_tokens, file_hash, symbols_text
+from privasr_k2.graph.lang import Lang, check_same_tokens, symbols_text
 
 if TYPE_CHECKING:
     import k2

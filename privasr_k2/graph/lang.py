@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from privasr_k2.errors import ConfigError, DataError, GraphError
+from privasr_k2.fileio import file_hash as file_hash  # graph.contacts takes it from here
 from privasr_k2.fileio import read_lines, read_yaml
 from privasr_k2.text.normalize import normalize_english
 
@@ -261,12 +261,3 @@ def parse_units(units: str) -> tuple[str, int]:
         return "bpe", int(size)
     expected = "phone, char, tokenizer or bpe_N"
     raise ConfigError("units", expected, repr(units), "choose one of them")
-
-
-def file_hash(path: str | Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
-    with Path(path).open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

@@ -26,8 +26,8 @@ from privasr_k2.am.files import WEIGHTS as MODEL_WEIGHTS
 from privasr_k2.data.batches import Batches, NothingLeftError, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import remove_tree
-from privasr_k2.graph.lang import Lang, file_hash, load_lang
+from privasr_k2.fileio import file_hash, remove_tree
+from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.pate.heads import CONFIG, ENCODER, WEIGHTS, HeadConfig
 from privasr_k2.pate.shards import FILE, read_shards

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privasr_k2.errors import DataError, PrivacyError
-from privasr_k2.fileio import parse_json
+from privasr_k2.fileio import file_hash, parse_json
 from privasr_k2.privacy.ledger import Entry, entries_beside
 from privasr_k2.publish.card import check_records
 from privasr_k2.publish.kinds import kind_named
@@ -83,12 +83,6 @@ def sealed(body: Mapping[str, Any]) -> str:
     return json.dumps({**body, "digest": digest}, indent=2, ensure_ascii=False) + "\n"
 
 
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _check_files(folder: Path, hashes: Mapping[str, str]) -> None:
     there = set()
     for path in sorted(folder.rglob("*")):
@@ -105,5 +99,5 @@ def _check_files(folder: Path, hashes: Mapping[str, str]) -> None:
     for name, digest in hashes.items():
         if name not in there:
             raise PrivacyError(folder / name, "a published file", "no such file", _WAY_OUT)
-        if sha256_of(folder / name) != digest:
+        if file_hash(folder / name) != digest:
             raise PrivacyError(folder / name, "the file that was published", "another", _WAY_OUT)

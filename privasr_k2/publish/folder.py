@@ -14,7 +14,7 @@ import yaml
 
 from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError, PrivacyError
-from privasr_k2.fileio import atomic_path, read_json, read_yaml, write_text
+from privasr_k2.fileio import atomic_path, file_hash, read_json, read_yaml, write_text
 from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Declaration, Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
@@ -27,7 +27,7 @@ from privasr_k2.publish.card import (
     render,
     total_records,
 )
-from privasr_k2.publish.check import CARD, FORMAT, PRIVACY, PUBLISHED, sealed, sha256_of
+from privasr_k2.publish.check import CARD, FORMAT, PRIVACY, PUBLISHED, sealed
 from privasr_k2.publish.kinds import FEATURES, Kind, files_of, kind_of
 from privasr_k2.publish.licenses import ENCODER, licenses_of
 from privasr_k2.recipe.history import stamps_below, writers_of
@@ -102,7 +102,7 @@ def publish(
         }
         write_text(folder / CARD, render(document))
         hashes = {
-            file.relative_to(folder).as_posix(): sha256_of(file)
+            file.relative_to(folder).as_posix(): file_hash(file)
             for file in sorted(folder.rglob("*"))
             if file.is_file()
         }

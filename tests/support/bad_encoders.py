@@ -13,7 +13,8 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.__main__ import main
-from privasr_k2.encoders.card import EncoderCard, file_sha256
+from privasr_k2.encoders.card import EncoderCard
+from privasr_k2.fileio import file_hash
 from tests.support.tiny_encoders import (
     WHISPER_CONFIG,
     ctranslate2_arrays,
@@ -28,7 +29,7 @@ def sound_encoder(folder: Path) -> Path:
     """A sound encoder with its card, to be damaged."""
     tensors = hugging_face_tensors(tiny_whisper())
     save_safetensors(folder, tensors, WHISPER_CONFIG)
-    files = {path.name: file_sha256(path) for path in folder.iterdir()}
+    files = {path.name: file_hash(path) for path in folder.iterdir()}
     config.save(EncoderCard("tiny whisper", files, "MIT", "made here"), folder / "encoder.yaml")
     return folder
 

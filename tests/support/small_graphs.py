@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from privasr_k2.fileio import file_hash
 from privasr_k2.graph.class_pieces import compile_class_graph
 from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
-from privasr_k2.graph.lang import Lang, file_hash, load_lang, symbols_text
+from privasr_k2.graph.lang import Lang, load_lang, symbols_text
 from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.classes import ClassLm

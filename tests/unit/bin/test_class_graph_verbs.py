@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.graph.lang import file_hash, symbols_text
+from privasr_k2.fileio import file_hash
+from privasr_k2.graph.lang import symbols_text
 from privasr_k2.lm.class_files import save_class_lm
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.ngram import count_ngrams, estimate

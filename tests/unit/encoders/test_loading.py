@@ -11,10 +11,11 @@ import torch
 from safetensors.torch import save_file
 
 from privasr_k2 import config
-from privasr_k2.encoders.card import EncoderCard, file_sha256
+from privasr_k2.encoders.card import EncoderCard
 from privasr_k2.encoders.common import FAMILIES, Family, PublicEncoder
 from privasr_k2.encoders.loading import describe, load_encoder
 from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import file_hash
 from tests.support.tiny_encoders import (
     WHISPER_CONFIG,
     ctranslate2_arrays,
@@ -33,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def with_card(folder: Path, **changed: str) -> Path:
-    files = {path.name: file_sha256(path) for path in folder.iterdir()}
+    files = {path.name: file_hash(path) for path in folder.iterdir()}
     card = EncoderCard("tiny whisper", {**files, **changed}, "MIT", "made here")
     config.save(card, folder / "encoder.yaml")
     return folder

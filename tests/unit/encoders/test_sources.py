@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.encoders import sources
-from privasr_k2.encoders.card import file_sha256, read_card
+from privasr_k2.encoders.card import read_card
 from privasr_k2.encoders.sources import PACKAGED, Packaged, get_encoder, pinned
 from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import file_hash
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 FILES = {"model.bin": ("made_1/m.part1", "made_2/m.part2"), "config.json": ("made_1/config.json",)}
@@ -33,7 +34,7 @@ def wheel(folder: Path, name: str, files: dict[str, str]) -> str:
         }.items():
             file.writestr(place, text)
     line = f"{name.replace('_', '-')}==1.0"
-    return f"{line} \\\n    --hash=sha256:{file_sha256(path)}\n"
+    return f"{line} \\\n    --hash=sha256:{file_hash(path)}\n"
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from privasr_k2.errors import PrivacyError
+from privasr_k2.fileio import file_hash
 from privasr_k2.privacy.ledger import Ledger
-from privasr_k2.publish.check import PUBLISHED, check_published, sealed, sha256_of
+from privasr_k2.publish.check import PUBLISHED, check_published, sealed
 from privasr_k2.publish.folder import publish
 from tests.support.published import Work, model
 from tests.support.verbs import call, refused
@@ -105,7 +106,7 @@ def test_another_release_is_noticed(whole: Path) -> None:
     privacy.write_text(privacy.read_text().replace('"epsilon": 1.0', '"epsilon": 0.5'))
     document = json.loads(text)
     del document["digest"]
-    document["files"]["privacy.json"] = sha256_of(privacy)
+    document["files"]["privacy.json"] = file_hash(privacy)
     path.write_text(sealed(document))
     broken(whole, "changed or moved")
     entries = Ledger(whole / "none.json").entries()
