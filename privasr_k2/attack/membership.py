@@ -114,22 +114,6 @@ def of_teachers(
     }
 
 
-def of_model(
-    members: np.ndarray,
-    others: np.ndarray,
-    config: MembershipConfig,
-    references: tuple[np.ndarray, np.ndarray] | None = None,
-) -> dict[str, Any]:
-    """Whether a model tells its members from others.
-
-    Args:
-        members, others: (M,) and (N,) losses of private units, and of units it has not seen.
-        references: losses of the same units in a public model.
-    """
-    before = references or (np.zeros(len(members)), np.zeros(len(others)))
-    return told(before[0] - members, before[1] - others, config)
-
-
 def told(ours: np.ndarray, theirs: np.ndarray, config: MembershipConfig) -> dict[str, Any]:
     """Area and true positives at a low rate of false ones, of scores of M members and N others."""
     return {"members": len(ours), "others": len(theirs), **_told(ours, theirs, config)}

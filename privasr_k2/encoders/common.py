@@ -50,7 +50,6 @@ class PublicEncoder(nn.Module):
         dim: D, channels of an output frame.
         num_layers: L. Layer 0 is the input of the first layer, layer L the encoder's output.
         frame_shift: seconds between output frames.
-        tensor_bytes: of its parameters and buffers in memory; of a program, its file.
         max_seconds: longest audio of one pass; :mod:`privasr_k2.encoders.chunks` reads longer.
         pad_seconds: audio is heard with silence up to this length; 0: at its true length.
         trainable: whether gradients pass through it.
@@ -70,12 +69,6 @@ class PublicEncoder(nn.Module):
     family = ""
     sizes: Any = None
     origin: Origin
-
-    @property
-    def tensor_bytes(self) -> int:
-        """Bytes of its parameters and buffers."""
-        tensors = [*self.parameters(), *self.buffers()]
-        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     def features(self, audio: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The encoder's own input, (N, T, F) and true lengths (N,), from audio.

@@ -59,7 +59,7 @@ class TorchScript(nn.Module):
             self.module = torch.jit.load(str(path), map_location="cpu").eval()
         except RuntimeError as error:
             raise DataError(
-                path, "a TorchScript file", first_line(error), expected.no_program
+                path, "a TorchScript file", _last_line(error), expected.no_program
             ) from error
         run = getattr(self.module, part, self.module) if part else self.module
         self._run = run if choose is None else choose(self.module)
@@ -69,7 +69,7 @@ class TorchScript(nn.Module):
             outputs, out_lengths = self._run(features, lengths)[:2]
         except (RuntimeError, TypeError, ValueError, AttributeError) as error:
             signature, way_out = self._expected.signature, self._expected.way_out
-            raise DataError(self._path, signature, first_line(error), way_out) from error
+            raise DataError(self._path, signature, _last_line(error), way_out) from error
         return outputs.float(), out_lengths.long()
 
 
@@ -99,7 +99,7 @@ class Onnx:
             providers = list(_providers(onnxruntime))
             self._session = onnxruntime.InferenceSession(str(path), options, providers=providers)
         except self._errors as error:
-            raise DataError(path, "an ONNX file", first_line(error), "export it again") from error
+            raise DataError(path, "an ONNX file", _last_line(error), "export it again") from error
         self.inputs = [
             Input(
                 node.name, tuple(n if isinstance(n, int) else None for n in node.shape), node.type
@@ -118,14 +118,14 @@ class Onnx:
         try:
             return self._session.run(list(outputs), given)
         except self._errors as error:
-            raise self.refused(first_line(error)) from error
+            raise self.refused(_last_line(error)) from error
 
     def refused(self, found: str) -> DataError:
         """The error for a file of another signature."""
         return DataError(self._path, self._expected.signature, found, self._expected.way_out)
 
 
-def first_line(error: BaseException) -> str:
+def _last_line(error: BaseException) -> str:
     """The last line of an error's text, where runtimes say what was wrong."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
@@ -135,7 +135,3 @@ def _providers(onnxruntime: Any) -> Iterator[str]:
     for name in ("CUDAExecutionProvider", "CPUExecutionProvider"):
         if name in onnxruntime.get_available_providers():
             yield name
-
-
-def _size(size: Any) -> int | None:
-    return size if isinstance(size, int) else None

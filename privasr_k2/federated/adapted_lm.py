@@ -55,15 +55,6 @@ def log_ratios(mixing: Mixing, shared: np.ndarray, own: np.ndarray) -> np.ndarra
     return np.log1p(np.maximum(mixing.alpha * shared + mixing.beta * own, LEAST_RATIO - 1.0))
 
 
-def normalizers(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """ln Z(h) (H, K) of ``probs`` (H, V) and log factors ``factors`` (K, V), by the definition.
-
-    >>> normalizers(np.array([[0.25, 0.75]]), np.log([[2.0, 1.0], [1.0, 1.0]])).round(4)
-    array([[0.2231, 0.    ]])
-    """
-    return np.log1p(probs @ np.expm1(factors).T)
-
-
 def adapted_log_probs(
     lm: NeuralScorer,
     nbests: Sequence[Nbest],

@@ -9,7 +9,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, normalizers
+from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest
 from privasr_k2.federated.fmp_release import increments_of
 from privasr_k2.federated.fmp_simulation import (
     CacheConfig,
@@ -157,11 +157,11 @@ class TableLm:
         self.probs = np.random.default_rng(seed).dirichlet(np.ones(9), size=9)
 
     def adapted(self, nbests: list[Nbest], states: np.ndarray, factors: LogFactors) -> np.ndarray:
-        """What :data:`AdaptedScores` asks for, by the library's formula for Z(h)."""
+        """What :data:`AdaptedScores` asks for, by the definition of Z(h)."""
         found = []
         for nbest, state in zip(nbests, states.tolist()):
             table = factors(state)
-            log_z = normalizers(self.probs, table)
+            log_z = np.log(self.probs @ np.exp(table).T)
             for hyp in nbest:
                 history = 0
                 for word in [*(NUMBERS.ids[word] for word in hyp), 0]:

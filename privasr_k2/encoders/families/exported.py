@@ -36,7 +36,7 @@ _EXPECTED = Expected(
 _WHISPER_FRAMES = 3000
 _PROBE_SECONDS = 4.8
 
-#: (1, T, F) of one utterance, and T, to (1, T', D) and the true T'.
+#: (1, T, F) of one utterance to (1, T', D), and the true T'.
 Run = Callable[[Tensor], tuple[Tensor, int]]
 
 
@@ -57,15 +57,10 @@ class Exported(PublicEncoder):
     def __init__(self, weights: Weights, run: Run, kind: str, bins: int, fixed: int) -> None:
         super().__init__()
         self.name, self._run, self._kind = weights.path.stem, run, kind
-        self._bins, self._fixed, self._size = bins, fixed, weights.path.stat().st_size
+        self._bins, self._fixed = bins, fixed
         if fixed:
             self.max_seconds = fixed * FRAME_SHIFT
         self.dim, self.frame_shift = self._probed()
-
-    @property
-    def tensor_bytes(self) -> int:
-        """Bytes of its file."""
-        return self._size
 
     def features(self, audio: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The input of its kind; spectra of a fixed number of frames hold silence at their end."""

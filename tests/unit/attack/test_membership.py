@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privasr_k2.attack.membership import of_model, of_teachers, unit_losses
+from privasr_k2.attack.membership import of_teachers, told, unit_losses
 from privasr_k2.attack.occurrences import cuts_of
 from privasr_k2.attack.settings import MembershipConfig
 from privasr_k2.attack.studies import Side, study
@@ -82,8 +82,8 @@ def test_a_reference_takes_off_what_is_hard() -> None:
     hard = 5 * rng.normal(size=80)
     members = hard[:40] - 1 + 0.3 * rng.normal(size=40)
     others = hard[40:] + 0.3 * rng.normal(size=40)
-    bare = of_model(members, others, config())
-    found = of_model(members, others, config(), (hard[:40], hard[40:]))
+    bare = told(-members, -others, config())
+    found = told(hard[:40] - members, hard[40:] - others, config())
     assert found["auc"] > 0.95 > bare["auc"] + 0.2
     assert (found["members"], found["others"]) == (40, 40)
 

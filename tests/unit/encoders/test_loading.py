@@ -49,8 +49,7 @@ def test_what_is_recorded(folder: Path) -> None:
     encoder = load_encoder(with_card(folder))
     known = {"name": "tiny whisper", "licence": "MIT", "source": "made here"}
     assert describe(encoder) == {**bare, **known}
-    count = sum(t.numel() for t in hugging_face_tensors(tiny_whisper()).values())
-    assert encoder.tensor_bytes == 4 * count and not encoder.training
+    assert not encoder.training
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])

@@ -14,7 +14,6 @@ from privasr_k2.federated.adapted_lm import (
     adapted_arpa_log_probs,
     adapted_log_probs,
     log_ratios,
-    normalizers,
 )
 from privasr_k2.lm.arpa import BOS, EOS
 from privasr_k2.lm.classes import ClassLm
@@ -119,13 +118,6 @@ def test_no_lists() -> None:
     for nbests in ([], [[]]):
         states = np.zeros(len(nbests), int)
         assert adapted_log_probs(scorer("lstm full"), nbests, states, some_factors).shape == (0, 2)
-
-
-def test_normalizers_by_the_definition() -> None:
-    probs = np.random.default_rng(1).dirichlet(np.ones(V), size=5)
-    factors = some_factors(0)
-    expected = np.log((probs[:, None] * np.exp(factors)).sum(axis=2))
-    assert np.allclose(normalizers(probs, factors), expected, atol=1e-12)
 
 
 def test_ratios_are_exactly_zero_where_nothing_is_adapted() -> None:
