@@ -19,7 +19,7 @@ import logging
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.data.manifests import load_cuts
+from privasr_k2.data.manifests import load_cuts, role_of
 from privasr_k2.errors import ConfigError
 from privasr_k2.federated.clients import (
     DeviceConfig,
@@ -71,9 +71,7 @@ def main() -> None:
 
 def _of_cuts(path: Path) -> list[NbestList]:
     """Return the transcripts as lists without hypotheses."""
-    role = path.name.removeprefix("cuts_").removesuffix(".jsonl.gz")
-    if path.name != f"cuts_{role}.jsonl.gz":
-        raise ConfigError("--in-cuts", "cuts_<role>.jsonl.gz", path.name, "give one, or --in-nbest")
+    role = role_of(path, "give one, or --in-nbest")
     spoken = [(cut.id, cut.supervisions[0]) for cut in load_cuts(path.parent, role, lazy=True)]
     return [NbestList(name, role, one.speaker, one.text, True, ()) for name, one in spoken]
 

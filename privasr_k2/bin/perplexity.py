@@ -14,7 +14,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_json
 
 
@@ -58,11 +57,9 @@ def main() -> None:
 
 
 def _of_cuts(path: Path) -> list[list[str]]:
-    from privasr_k2.data.manifests import load_cuts
+    from privasr_k2.data.manifests import load_cuts, role_of
 
-    role = path.name.removeprefix("cuts_").removesuffix(".jsonl.gz")
-    if path.name != f"cuts_{role}.jsonl.gz":
-        raise ConfigError("--in-cuts", "cuts_<role>.jsonl.gz", path.name, "give one, or --in-text")
+    role = role_of(path, "give one, or --in-text")
     return [cut.supervisions[0].text.split() for cut in load_cuts(path.parent, role, lazy=True)]
 
 

@@ -240,12 +240,9 @@ def _role_to_tune(args: argparse.Namespace, criterion: str, *, normalized: bool)
         ConfigError: flags that do not fit the criterion.
         DataError: lists of another role.
     """
-    from privasr_k2.decoding.tune import TUNING_ROLE
+    from privasr_k2.decoding.tune import tuning_role
 
-    role = str(args.in_nbest.name.removeprefix("nbest_"))
-    if role != TUNING_ROLE:
-        found, way_out = f"those of {role}", "choose on dev, not on what is scored"
-        raise DataError(args.in_nbest, f"the lists of {TUNING_ROLE}", found, way_out)
+    role = tuning_role(args.in_nbest)
     by_errors = criterion == "errors"
     if by_errors != (args.in_weights is not None) or not (by_errors or normalized):
         wanted = "--in-weights for errors; normalized=true and no --in-weights for perplexity"

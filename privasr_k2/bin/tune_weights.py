@@ -28,8 +28,8 @@ from privasr_k2.decoding.rescoring import (
     grid_errors,
     read_rescoring,
 )
-from privasr_k2.decoding.tune import TUNING_ROLE, tune
-from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.decoding.tune import tune, tuning_role
+from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_json
 from privasr_k2.scoring.align import to_scored_units
 from privasr_k2.scoring.corpus_info import read_corpus_info
@@ -81,11 +81,7 @@ def _rescoring(args: argparse.Namespace) -> None:
     config = cli.load(GridConfig, args)
     if args.in_frozen:
         config = frozen(config, read_rescoring(args.in_frozen)[2])
-    role = args.in_nbest.name.removeprefix("nbest_")
-    if role != TUNING_ROLE:
-        found, way_out = f"those of {role}", "choose on dev, not on what is scored"
-        raise DataError(args.in_nbest, f"the lists of {TUNING_ROLE}", found, way_out)
-    lists = read_nbest(args.in_nbest)
+    role, lists = tuning_role(args.in_nbest), read_nbest(args.in_nbest)
     scores = read_lm_scores(args.in_scores, lists)
     if args.in_manifests:
         check_nbest_complete(lists, args.in_manifests / f"cuts_{role}.jsonl.gz")

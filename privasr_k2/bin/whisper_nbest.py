@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from privasr_k2 import config
 from privasr_k2.bin import cli
-from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.nbest_lists import write_nbest
 
@@ -34,16 +33,13 @@ def main() -> None:
         out_about="[FILE] how they were made, YAML",
     )
     from privasr_k2.confidence.nbest_posteriors import with_posteriors
-    from privasr_k2.data.manifests import cuts_path, load_cuts
+    from privasr_k2.data.manifests import load_cuts, role_of
     from privasr_k2.decoding.whisper import WhisperConfig, whisper_cuts
     from privasr_k2.decoding.whisper_model import about_whisper, open_whisper
     from privasr_k2.training.distributed import choose_device
 
     options = cli.load(WhisperConfig, args)
-    role = args.in_cuts.name.removeprefix("cuts_").partition(".")[0]
-    if args.in_cuts.name != cuts_path(args.in_cuts.parent, role).name:
-        expected, way_out = "cuts_<role>.jsonl.gz", "give the cuts of one role"
-        raise DataError(args.in_cuts, expected, args.in_cuts.name, way_out)
+    role = role_of(args.in_cuts, "give the cuts of one role")
     cuts, device = load_cuts(args.in_cuts.parent, role), str(choose_device(args.device))
     model = open_whisper(args.in_encoder, options, device=device, threads=args.num_jobs)
     lists = list(whisper_cuts(model, cuts, options))

@@ -31,6 +31,21 @@ def cuts_path(folder: Path, role: str) -> Path:
     return folder / f"cuts_{role}.jsonl.gz"
 
 
+def role_of(cuts: Path, way_out: str) -> str:
+    """The role of a file ``cuts_<role>.jsonl.gz``.
+
+    Args:
+        way_out: of the message.
+
+    Raises:
+        DataError: a file of another name.
+    """
+    role = cuts.name.removeprefix("cuts_").removesuffix(".jsonl.gz")
+    if cuts.name != cuts_path(cuts.parent, role).name:
+        raise DataError(cuts, "cuts_<role>.jsonl.gz", cuts.name, way_out)
+    return role
+
+
 def roles(folder: Path) -> list[str]:
     """The roles that a manifests folder holds, sorted."""
     names = (path.name for path in folder.glob("cuts_*.jsonl.gz"))

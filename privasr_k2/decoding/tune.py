@@ -60,6 +60,19 @@ class Choice:
 _GRIDS = {"lm_weight": "lm_weights", "insertion_penalty": "insertion_penalties"}
 
 
+def tuning_role(nbest: Path) -> str:
+    """The role of a folder ``nbest_<role>``, dev.
+
+    Raises:
+        DataError: lists of another role.
+    """
+    role = nbest.name.removeprefix("nbest_")
+    if role != TUNING_ROLE:
+        found, way_out = f"those of {role}", "choose on dev, not on what is scored"
+        raise DataError(nbest, f"the lists of {TUNING_ROLE}", found, way_out)
+    return role
+
+
 def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
     """Choose the point of the grid with the fewest errors on dev.
 
