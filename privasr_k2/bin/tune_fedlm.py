@@ -1,8 +1,9 @@
 r"""Choose learning rates of federated training on clients of dev.
 
-    python -m privasr_k2.bin.tune_fedlm --in-clients exp/fedlm/dev/recognized.jsonl.gz \
-        --in-scored exp/fedlm/dev/clients.jsonl.gz --in-init exp/lm/pretrained --out-rates
-        exp/rates.json \ --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_tune --set rounds=50
+    privasr verb tune_fedlm --in-clients exp/fedlm/dev/recognized.jsonl.gz \
+        --in-scored exp/fedlm/dev/clients.jsonl.gz --in-init exp/lm/pretrained \
+        --out-rates exp/rates.json --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_tune \
+        --set rounds=50
 
 Half of the clients train; the text of the others is scored. train_fedlm --in-public-rates reads the
 rates. privacy.clip and privacy.noise apply, so that the rates fit a private training. The text of
