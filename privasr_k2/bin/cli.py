@@ -13,13 +13,10 @@ import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, PrivasrError
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 

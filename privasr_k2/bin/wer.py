@@ -34,6 +34,8 @@ from privasr_k2.scoring.hints import hint
 from privasr_k2.scoring.hypotheses import check_complete, read_decoded
 from privasr_k2.scoring.nbest_lists import first_hypotheses, read_nbest
 
+log = logging.getLogger(__name__)
+
 
 def main() -> None:
     """Parse, score, write."""
@@ -97,10 +99,10 @@ def main() -> None:
             for name, text in icefall_files.part_files(part, weights, scored, settings).items():
                 write_text(folder / name, text)
             records += [u.to_dict() for u in scored]
-            logging.info("%s: %s", part, icefall_files.error_line(of_part.counts))
+            log.info("%s: %s", part, icefall_files.error_line(of_part.counts))
             lost, number = len(of_part.no_path), of_part.utterances
             if said := hint(of_part.counts, no_path=lost, utterances=number):
-                logging.warning("%s: %s", part, said)
+                log.warning("%s: %s", part, said)
         system = results.system_of(args.out_dir)
         settings = decoded.role, weights, options
         score = results.Score(args.out_dir, system, *settings, parts, corpus.unit)

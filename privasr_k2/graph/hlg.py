@@ -313,10 +313,8 @@ def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path)
         write_text(temporary / INFO, yaml.safe_dump(info, sort_keys=False))
         write_text(temporary / "tokens.txt", symbols_text(lang.tokens))
         write_text(temporary / "words.txt", symbols_text(graphs.words))
-        if {
-            "hotwords",
-            "contacts",
-        } & info.keys():  # then the folder is a language folder, of the graph's words
+        if "hotwords" in info or "contacts" in info:
+            # Then the folder is a language folder, of the graph's words.
             write_text(temporary / "lexicon.txt", lexicon_text(lang.pronunciations))
         for name, piece in graphs.pieces.items():
             (temporary / PIECES).mkdir(exist_ok=True)

@@ -160,6 +160,9 @@ def _by_group(
 class KenlmModel:
     """An ARPA model, scored exactly by kenlm, read and checked by ``read_arpa`` first.
 
+    Attributes:
+        model: the ``kenlm.Model``.
+
     Raises:
         GraphError: a file that ``read_arpa`` or kenlm refuses: kenlm wants bigrams at least, and
             tabs between columns.
@@ -176,19 +179,14 @@ class KenlmModel:
         options.show_progress = False
         options.arpa_complain = kenlm.ARPALoadComplain.NONE
         try:
-            self._model = kenlm.Model(str(path), options)
+            self.model = kenlm.Model(str(path), options)
         except (OSError, RuntimeError) as error:
             reason = str(error).rpartition("threw ")[2].strip()[:200]
             raise GraphError(path, "an ARPA model", reason, "estimate or copy it again") from error
 
-    @property
-    def model(self) -> Any:
-        """The ``kenlm.Model``."""
-        return self._model
-
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
         """Natural log P of all words and sentence ends, (M,) float64, sentence by sentence."""
-        scores = (self._model.full_scores(" ".join(sentence)) for sentence in sentences)
+        scores = (self.model.full_scores(" ".join(sentence)) for sentence in sentences)
         return np.array([score for words in scores for score, _, _ in words]) * math.log(10.0)
 
     def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
@@ -197,7 +195,7 @@ class KenlmModel:
 
     def score_sentences(self, sentences: Sentences) -> np.ndarray:
         """Natural log P(words, end) of every sentence, (S,) float64."""
-        return np.array([self._model.score(" ".join(s)) for s in sentences]) * math.log(10.0)
+        return np.array([self.model.score(" ".join(s)) for s in sentences]) * math.log(10.0)
 
 
 def table(results: Sequence[Perplexity]) -> str:
