@@ -15,13 +15,13 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.measuring import of_verb
+from benchmarks.measuring import of_verb, timed
 from benchmarks.rows import Row, append_rows, flags, library
 from privasr_k2.graph.class_pieces import joined, read_pieces
 from privasr_k2.graph.ctc_compose import compose_ctc
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 SENTENCES = 20
-T = TypeVar("T")
 
 
 def verb(name: str, *flags: object) -> dict[str, float]:
@@ -94,15 +93,6 @@ def best_scores(graph: k2.Fsa, lang: Lang) -> np.ndarray:
     return np.array(found)
 
 
-def timed(
-    function: Callable[[Fst, int, str], T], LG: Fst, lang: Lang, topology: str
-) -> tuple[float, T]:
-    """Processor seconds, and what the function gives."""
-    started = time.process_time()
-    found = function(LG, lang.num_tokens, topology)
-    return round(time.process_time() - started, 4), found
-
-
 def main() -> None:
     """Measure and print JSON."""
     parser = flags(__doc__)
@@ -124,11 +114,12 @@ def main() -> None:
         pieces, info = read_pieces(folder / "other0")
     LG = silenced(joined(pieces), num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
     seconds: dict[str, list[float]] = {"arrays": [], "k2": []}
+    given = LG, lang.num_tokens, info["ctc_topology"]
     for _ in range(args.repeats):
-        spent, ours = timed(by_arrays, LG, lang, info["ctc_topology"])
-        seconds["arrays"].append(spent)
-        spent, theirs = timed(by_k2, LG, lang, info["ctc_topology"])
-        seconds["k2"].append(spent)
+        spent, ours = timed(partial(by_arrays, *given), time.process_time)
+        seconds["arrays"].append(round(spent, 4))
+        spent, theirs = timed(partial(by_k2, *given), time.process_time)
+        seconds["k2"].append(round(spent, 4))
     import k2
     import torch
 

@@ -18,28 +18,23 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import nn
 
-from benchmarks.dpsgd_step import CONF, TOKENS, MadeSpeech
-from benchmarks.measuring import forget_peak, mebibytes
+from benchmarks.dpsgd_step import CONF, TOKENS, MadeSpeech, plain_step, private_step
+from benchmarks.measuring import forget_peak, mebibytes, timed
 from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.am.ctc import CtcConfig
-from privasr_k2.am.kinds import KINDS, new_model, spec_of
+from privasr_k2.am.kinds import new_model, spec_of
 from privasr_k2.am.model import AcousticModel
 from privasr_k2.dpsgd.settings import DpSgdConfig
-from privasr_k2.dpsgd.trainer import PrivateData, Trainer
-from privasr_k2.dpsgd.units import Unit
 from privasr_k2.encoders.chunks import ChunkConfig
 from privasr_k2.encoders.common import PublicEncoder
 from privasr_k2.encoders.loading import load_encoder
 from privasr_k2.encoders.upper import upper_of, upper_spec
-from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 from privasr_k2.training.trainable import choose_trained
 
@@ -71,35 +66,6 @@ def model_of(encoder: PublicEncoder) -> AcousticModel:
     return model
 
 
-def plain_step(
-    model: AcousticModel, speech: MadeSpeech, numbers: DpSgdConfig
-) -> Callable[[], object]:
-    """One step without privacy."""
-    names = choose_trained(model, numbers.trained, numbers.lora, numbers.seed)
-    trained = [model.get_parameter(name) for name in names]
-    batch = speech.batch(list(speech.targets))
-    task, optimizer = KINDS[model.spec.kind].task(), torch.optim.Adam(trained, lr=1e-4)
-    model.train()
-
-    def run() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        (task.loss(model, batch, torch.Generator()).sums / batch.target_lengths).sum().backward()
-        nn.utils.clip_grad_norm_(trained, 5.0)
-        optimizer.step()
-
-    return run
-
-
-def private_step(
-    model: AcousticModel, speech: MadeSpeech, numbers: DpSgdConfig
-) -> Callable[[], object]:
-    """One step with it."""
-    units = [Unit(name, ((name,),)) for name in speech.targets]
-    trainer = Trainer(model, PrivateData(units, speech), numbers, 1.0)  # type: ignore[arg-type]
-    secrets = Drawn("batches", 1)
-    return lambda: trainer.step(0, units, secrets.noise(0, "gradient"))
-
-
 def measure(args: argparse.Namespace) -> None:
     """One way in this process: seconds of the median step, MiB at the peak, parameters."""
     torch.set_num_threads(args.threads)
@@ -111,14 +77,14 @@ def measure(args: argparse.Namespace) -> None:
     changes += [f"lora.rank={args.rank}", "lora.layers=[query,value]", *args.set]
     numbers = config.load(DpSgdConfig, [CONF / "pate.yaml#dpsgd"], changes)
     before = forget_peak()
-    run = (plain_step if args.way == "plain" else private_step)(model, speech, numbers)
+    if args.way == "plain":
+        names = choose_trained(model, numbers.trained, numbers.lora, numbers.seed)
+        run = plain_step(model, speech, [*map(model.get_parameter, names)])
+    else:
+        run = private_step(model, speech, numbers)
     run()
-    seconds = []
-    for _ in range(args.repeats):
-        # The time that this process computes, so that others on the machine do not count.
-        start = time.process_time()
-        run()
-        seconds.append(time.process_time() - start)
+    # The time that this process computes, so that others on the machine do not count.
+    seconds = [timed(run, time.process_time)[0] for _ in range(args.repeats)]
     size = sum(one.numel() for one in model.parameters() if one.requires_grad)
     found = {"seconds": statistics.median(seconds), "peak": mebibytes() - before}
     print(json.dumps({**found, "model": before, "trained": size}))

@@ -13,13 +13,13 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
+from torch import nn
 
-from benchmarks.measuring import forget_peak, mebibytes
+from benchmarks.measuring import best_seconds, forget_peak, mebibytes
 from benchmarks.rows import Row, append_rows, flags, library
 from privasr_k2 import config
 from privasr_k2.am.grad_samplers import register, with_replaceable_layers
@@ -35,6 +35,7 @@ from privasr_k2.recipe.layers import layers
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 FEATURES, TOKENS = 80, 30
+WAYS = ("plain", "private", "opacus")
 
 
 class MadeSpeech:
@@ -71,38 +72,39 @@ def made_model(kind: str, encoder: str, changes: list[str]) -> AcousticModel:
     return new_model(spec_of(numbers, FEATURES, TOKENS), 1)
 
 
-def plain_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Callable[[], object]:
+def plain_step(
+    model: AcousticModel, speech: MadeSpeech, trained: Sequence[nn.Parameter]
+) -> Callable[[], object]:
     """One step without privacy."""
-    batch = speech.batch(names)
-    task, optimizer = KINDS[model.spec.kind].task(), torch.optim.Adam(model.parameters(), lr=1e-4)
+    batch = speech.batch([*speech.targets])
+    task, optimizer = KINDS[model.spec.kind].task(), torch.optim.Adam(trained, lr=1e-4)
     model.train()
 
     def run() -> None:
         optimizer.zero_grad(set_to_none=True)
         (task.loss(model, batch, torch.Generator()).sums / batch.target_lengths).sum().backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        nn.utils.clip_grad_norm_(trained, 5.0)
         optimizer.step()
 
     return run
 
 
 def private_step(
-    model: AcousticModel, speech: MadeSpeech, names: list[str]
+    model: AcousticModel, speech: MadeSpeech, numbers: DpSgdConfig
 ) -> Callable[[], object]:
     """One step with it."""
-    numbers = config.load(DpSgdConfig, [CONF / "pate.yaml#dpsgd"], ["noise=1.0", "data=made/train"])
-    units = [Unit(name, ((name,),)) for name in names]
+    units = [Unit(name, ((name,),)) for name in speech.targets]
     trainer = Trainer(model, PrivateData(units, speech), numbers, 1.0)  # type: ignore[arg-type]
     secrets = Drawn("batches", 1)
     return lambda: trainer.step(0, units, secrets.noise(0, "gradient"))
 
 
-def opacus_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Callable[[], object]:
+def opacus_step(model: AcousticModel, speech: MadeSpeech) -> Callable[[], object]:
     """Gradients of examples by Opacus's own layers alone."""
     from opacus.grad_sample import GradSampleModule
 
     register()
-    batch = speech.batch(names)
+    batch = speech.batch([*speech.targets])
     task = KINDS[model.spec.kind].task()
     wrapped = GradSampleModule(with_replaceable_layers(model).train(), loss_reduction="sum")
 
@@ -113,25 +115,28 @@ def opacus_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> C
     return run
 
 
-WAYS = {"plain": plain_step, "private": private_step, "opacus": opacus_step}
+def step_of(way: str, model: AcousticModel, speech: MadeSpeech) -> Callable[[], object]:
+    """A step in one of :data:`WAYS`."""
+    if way == "plain":
+        return plain_step(model, speech, [*model.parameters()])
+    if way == "opacus":
+        return opacus_step(model, speech)
+    numbers = config.load(DpSgdConfig, [CONF / "pate.yaml#dpsgd"], ["noise=1.0", "data=made/train"])
+    return private_step(model, speech, numbers)
 
 
-def measure(args: argparse.Namespace | SimpleNamespace) -> None:
+def measure(args: argparse.Namespace) -> None:
     """One way in this process: seconds of the fastest step, MB at the peak, parameters."""
     torch.set_num_threads(args.threads)
     speech = MadeSpeech(args.utterances, args.frames)
     model = made_model(args.kind, args.encoder, args.set)
-    run = WAYS[args.way](model, speech, list(speech.targets))
+    run = step_of(args.way, model, speech)
     before = forget_peak()
-    seconds = []
-    for _ in range(args.repeats):
-        # The time that this process computes, so that others on the machine do not count.
-        start = time.process_time()
-        run()
-        seconds.append(time.process_time() - start)
+    # The time that this process computes, so that others on the machine do not count.
+    seconds = best_seconds(run, args.repeats, time.process_time)
     peak = mebibytes() - before
     size = sum(one.numel() for one in model.parameters())
-    print(json.dumps({"seconds": min(seconds), "peak": peak, "size": size}))
+    print(json.dumps({"seconds": seconds, "peak": peak, "size": size}))
 
 
 def main() -> None:
@@ -155,7 +160,7 @@ def main() -> None:
     shared = [word for name in numbers for word in (f"--{name}", str(getattr(args, name)))]
     for kind in args.kinds:
         found = {}
-        for way in ["plain", "private"] + ["opacus"] * (args.opacus_lstm == "true"):
+        for way in WAYS if args.opacus_lstm == "true" else WAYS[:2]:
             own = ["--way", way, "--kind", kind, "--encoder", args.encoder]
             command = [sys.executable, __file__, *own, *shared, "--set", *args.set]
             done = subprocess.run(command, capture_output=True, text=True, check=True)

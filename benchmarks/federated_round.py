@@ -138,11 +138,11 @@ def main() -> None:
         weights = trainer.vector.clone()
         times: dict[str, list[float]] = {"ours": [], "plain": []}
         begun = forget_peak()
-        for _ in range(args.repeats):
+        for number in range(args.repeats):
             clock = time.perf_counter()
             found = our_round(trainer, weights, cohort, args, process)
             times["ours"].append(time.perf_counter() - clock)
-            if _ == 0:
+            if number == 0:
                 grown = mebibytes() - begun
             if args.plain == "true" and process.leads:
                 clock = time.perf_counter()

@@ -117,8 +117,8 @@ def compared(
 def main() -> None:
     """Measure and print."""
     sizes = {"clients": 1_000_000, "words": 400, "cohorts": 100, "file_clients": 20_000}
-    args = flags(__doc__, **{name.replace("_", "-"): value for name, value in sizes.items()})
-    args = args.parse_args()
+    parser = flags(__doc__, **{name.replace("_", "-"): value for name, value in sizes.items()})
+    args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

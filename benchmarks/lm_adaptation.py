@@ -17,16 +17,14 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import mebibytes
+from benchmarks.measuring import mebibytes, timed
 from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.fileio import read_lines
@@ -41,14 +39,6 @@ from privasr_k2.text.normalize import normalize_english
 
 ROOT = Path(__file__).resolve().parents[1]
 Sentences = list[list[str]]
-T = TypeVar("T")
-
-
-def timed(function: Callable[[], T]) -> tuple[float, T]:
-    """Seconds, and what the function gives."""
-    started = time.perf_counter()
-    found = function()
-    return time.perf_counter() - started, found
 
 
 def ami(folder: Path, split: str) -> Sentences:

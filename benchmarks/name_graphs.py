@@ -18,10 +18,10 @@ from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
 from privasr_k2.graph.folder import GraphFolder
 from privasr_k2.graph.grammar import Grammar, empty_history, grammar
 from privasr_k2.graph.hlg import (
-    QUANTUM,
     Graph,
     as_graph,
     compose_lexicon_and_grammar,
+    composed,
     lexicon_openfst,
 )
 from privasr_k2.graph.hotwords import HotwordGraphConfig, with_words
@@ -82,12 +82,8 @@ def composed_piece(lang: Lang, sub: SubLm, leave: int) -> Fst:
     lines.append(f"0 0 {lang.num_tokens + num_symbols} {leave}\n")
     lexicon = kaldifst.compile("".join(lines))
     acceptor = kaldifst.compile(names_grammar(sub, CLASS, lang.word_ids, leave=leave).to_openfst())
-    kaldifst.arcsort(lexicon, "olabel")
-    kaldifst.arcsort(acceptor, "ilabel")
-    LG = kaldifst.compose(lexicon, acceptor)
-    kaldifst.determinize_star(LG)
-    kaldifst.minimize_encoded(LG, delta=QUANTUM)
-    return Fst.from_kaldifst(LG)
+    named = {"place": lang.folder, "again": "spell the names"}
+    return Fst.from_kaldifst(composed(lexicon, acceptor, -1, **named))
 
 
 def recompiled(

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from benchmarks.measuring import least
 from benchmarks.rows import Row, append_rows, flags
 from privasr_k2 import config
 from privasr_k2.lm.neural.kinds import kind_of, new_lm, spec_of
@@ -84,16 +85,6 @@ def each_path(lm: NeuralScorer, lists: list[list[list[str]]]) -> list[np.ndarray
     return found
 
 
-def seconds(function: Callable[[], list[np.ndarray]]) -> tuple[float, np.ndarray]:
-    """The least of some runs' times, and the scores."""
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        scores = np.concatenate(function())
-        times.append(time.perf_counter() - start)
-    return min(times), scores
-
-
 def main() -> None:
     """Print a line for every kind and softmax."""
     parser = flags(__doc__)
@@ -121,13 +112,18 @@ def main() -> None:
         files = [CONF / f"common.yaml#lm_{kind}"]
         settings = config.load(kind_of(files).config, files, [f"output.softmax={softmax}"])
         lm = NeuralScorer(new_lm(spec_of(settings), vocabulary, 1).eval(), vocabulary)
-        path_time, path_scores = seconds(lambda lm=lm: each_path(lm, lists))
-        batch_time, batch_scores = seconds(lambda lm=lm: [lm.score_sentences(hyps)])
-        shared_time, shared_scores = seconds(lambda lm=lm: lm.score_with_shared_prefixes(lists))
-        for scores in (batch_scores, shared_scores):
-            np.testing.assert_allclose(scores, path_scores, atol=1e-4, rtol=0)
-        times = f"{path_time:12.2f}{batch_time:12.2f}{shared_time:12.2f}"
-        print(f"{kind + ' ' + softmax:24}{times}   {path_time / shared_time:.1f}", flush=True)
+        ways: dict[str, Callable[[], list[np.ndarray]]] = {
+            "each path": partial(each_path, lm, lists),
+            "batches": lambda lm=lm: [lm.score_sentences(hyps)],
+            "shared": partial(lm.score_with_shared_prefixes, lists),
+        }
+        times, scores = least(ways, REPEATS)
+        for way in ("batches", "shared"):
+            found, expected = (np.concatenate(scores[name]) for name in (way, "each path"))
+            np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
+        path_time, shared_time = times["each path"], times["shared"]
+        shown = "".join(f"{seconds:12.2f}" for seconds in times.values())
+        print(f"{kind + ' ' + softmax:24}{shown}   {path_time / shared_time:.1f}", flush=True)
         source = "of decoded speech" if args.nbest else "made up"
         what = f"rescoring {len(hyps)} hypotheses {source}, {kind} with {softmax} softmax"
         against = "each path by itself, as icefall's rescore_with_rnn_lm"

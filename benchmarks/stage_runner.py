@@ -16,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
+from benchmarks.measuring import best_seconds
 from benchmarks.rows import Row, append_rows, flags
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,13 +104,9 @@ def makefile(stages: int, jobs: int) -> str:
 
 def seconds(command: list[str], work: Path, repeat: int) -> float:
     """The shortest wall time of ``repeat`` runs."""
-    taken = []
-    for _ in range(repeat):
-        began = time.monotonic()
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        subprocess.run(command, cwd=work, check=True, stdout=subprocess.DEVNULL, env=environment)
-        taken.append(time.monotonic() - began)
-    return min(taken)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = partial(subprocess.run, command, cwd=work, check=True, env=environment)
+    return best_seconds(partial(run, stdout=subprocess.DEVNULL), repeat, time.monotonic)
 
 
 if __name__ == "__main__":

@@ -2,25 +2,23 @@
 
 ``. ./path.sh; python benchmarks/teacher_heads.py``: trains and asks heads on shards of 30
 utterances in the size of the corpus ``mini`` (a TDNN of 256 channels, characters), then some of
-them as whole models, the plain
-way: through all layers, one teacher at a time. Prints seconds of all processors together, which
-other work on the machine does not lengthen, what they mean for 250 teachers, and peak memory
-beside.
+them as whole models, the plain way: through all layers, one teacher at a time. Prints seconds of
+all processors together, which other work on the machine does not lengthen, what they mean for 250
+teachers, and peak memory beside.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from benchmarks.measuring import mebibytes
+from benchmarks.measuring import mebibytes, timed
 from benchmarks.rows import Row, append_rows, flags
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import EncoderConfig
@@ -46,13 +44,6 @@ class Data(NamedTuple):
     lengths: Tensor
     targets: Tensor
     sizes: Tensor
-
-
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds, and what came out."""
-    start = time.process_time()
-    found = work()
-    return time.process_time() - start, found
 
 
 def make_data(heads: int) -> Data:
@@ -113,12 +104,13 @@ def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> list[Ro
     start = {
         name: value.detach() for name, value in model.named_parameters() if name in layers.names
     }
-    reading, utterances = timed(lambda: read(layers, data, heads))
+    clock = time.process_time
+    reading, utterances = timed(lambda: read(layers, data, heads), clock)
     training, found = timed(
-        lambda: train_group(layers, start, utterances, range(1, heads + 1), config)
+        lambda: train_group(layers, start, utterances, range(1, heads + 1), config), clock
     )
     alone, _ = timed(
-        lambda: [train_alone(layers.names, data, n, config) for n in range(1, ALONE + 1)]
+        lambda: [train_alone(layers.names, data, n, config) for n in range(1, ALONE + 1)], clock
     )
     together, apart = reading + training, alone / ALONE * heads
     peer = f"whole models one by one, scaled from {ALONE}"
@@ -135,8 +127,8 @@ def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> list[Ro
     few = TeacherEnsemble(ensemble.models[:ALONE], per_token=True)
     hyps = [[one[: LABELS - k].tolist() for k in range(HYPS)] for one in data.targets[:QUERIES]]
     given = (data.features[:QUERIES], data.lengths[:QUERIES], hyps)
-    asked, scores = timed(lambda: ensemble.hypothesis_scores(*given))
-    slow, wanted = timed(lambda: few.hypothesis_scores(*given))
+    asked, scores = timed(lambda: ensemble.hypothesis_scores(*given), clock)
+    slow, wanted = timed(lambda: few.hypothesis_scores(*given), clock)
     if not np.allclose(scores[:ALONE], wanted, atol=1e-3):
         raise SystemExit(f"{trained}: heads and whole models do not agree")
     apart = slow / ALONE * heads
