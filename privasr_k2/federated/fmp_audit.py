@@ -1,14 +1,10 @@
 """A lower bound on epsilon from the released counts of a rare word that one unit has said.
 
 The release is run many times with and without the unit's words. The attacker knows all other words
-and uses the ratio of likelihoods. An audit counts only where the same attack on a tenth of the
-noise exceeds the claim (:mod:`privasr_k2.privacy.audit.bounds`).
+and uses the ratio of likelihoods (:mod:`privasr_k2.federated.release_audit`).
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,49 +13,9 @@ from privasr_k2.federated.fmp_release import FmpMechanism, increments_of, unit_n
 from privasr_k2.federated.fmp_simulation import rounds_of
 from privasr_k2.federated.fmp_spoken import Spoken
 from privasr_k2.federated.marginals import utterance_counts
+from privasr_k2.federated.release_audit import ReleaseAudit
 from privasr_k2.privacy import checks
-from privasr_k2.privacy.accounting import Relation, account
-from privasr_k2.privacy.audit.bounds import AuditBound, Verdict, judge
-from privasr_k2.privacy.audit.threshold import split_bound
 from privasr_k2.privacy.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise
-
-#: The noise of the broken release, in parts of the right one.
-BROKEN = 0.1
-
-
-@dataclass(frozen=True)
-class FmpAudit:
-    """An attack on one release: its epsilon, bounds on it, and the verdict.
-
-    ``broken`` is the bound with a tenth of the noise, ``noise_free`` that without any.
-    """
-
-    claimed: float
-    sound: AuditBound
-    broken: AuditBound
-    noise_free: AuditBound
-    verdict: Verdict
-
-    def lines(self) -> list[str]:
-        """The claim, the bounds beneath it, and the verdict."""
-        return [
-            f"claimed epsilon {self.claimed:.4g} at delta {self.sound.delta:g}",
-            f"as it is: {self.sound}",
-            f"a tenth of the noise: {self.broken}",
-            f"no noise: {self.noise_free}",
-            f"the audit {self.verdict.value}",
-        ]
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        bounds = {"sound": self.sound, "broken": self.broken, "noise_free": self.noise_free}
-        names = ("delta", "confidence", "largest_possible", "trials")
-        return {
-            "claimed_epsilon": self.claimed,
-            "epsilon_lower": {name: bound.epsilon_lower for name, bound in bounds.items()},
-            **{name: getattr(self.sound, name) for name in names},
-            "verdict": self.verdict.value,
-        }
 
 
 def heaviest_unit(mechanism: FmpMechanism) -> np.ndarray:
@@ -96,7 +52,7 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
 
 def audit_release(
     mechanism: FmpMechanism, said: np.ndarray, *, trials: int, confidence: float
-) -> FmpAudit:
+) -> ReleaseAudit:
     """Attack the release of one word's counts ``said``, (T,) int64 steps, all by the unit.
 
     There are ``trials`` runs with the unit, and as many without.
@@ -108,16 +64,12 @@ def audit_release(
     wrong_shape = said.shape != (mechanism.config.rounds,)
     if wrong_shape or not said.any() or (said > mechanism.bound_steps).any():
         raise PrivacyError("said", "counts of T rounds within the bound", "others", "clip")
-    delta = mechanism.config.delta
-    claimed = account(mechanism.event, Relation.ADD_OR_REMOVE_ONE, delta).value
 
-    def bound(share: float) -> AuditBound:
-        scores = [_scores(mechanism, said, there, trials, share) for there in (True, False)]
-        return split_bound(*scores, delta=delta, confidence=confidence)
+    def scores(there: bool, share: float) -> np.ndarray:
+        return _scores(mechanism, said, there, trials, share)
 
-    sound, others = bound(1.0), {"broken": bound(BROKEN), "noise_free": bound(0.0)}
-    verdict = judge(sound, **others, claimed_epsilon=claimed, claimed_delta=delta)
-    return FmpAudit(claimed, sound, **others, verdict=verdict)
+    limits = {"delta": mechanism.config.delta, "confidence": confidence}
+    return ReleaseAudit.of(scores, mechanism.event, **limits)
 
 
 def _scores(

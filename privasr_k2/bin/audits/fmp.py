@@ -44,12 +44,11 @@ def audit(args: argparse.Namespace) -> None:
         "mechanism": config.mechanism,
         "strategy": config.strategy,
     }
-    for name, name_audit in attacked.items():
-        audit = audit_release(
-            mechanism, name_audit, trials=config.trials, confidence=config.confidence
-        )
-        audits[name] = audit.to_json()
-        for line in audit.lines():
+    limits = {"trials": config.trials, "confidence": config.confidence}
+    for name, said in attacked.items():
+        found = audit_release(mechanism, said, **limits)
+        audits[name] = found.to_json()
+        for line in found.lines():
             log.info("%s: %s", name, line)
     caches = CacheConfig(
         rounds=config.rounds, kernel_bandwidth=config.kernel_bandwidth, normalized_kernel=False,
