@@ -78,10 +78,11 @@ def main() -> None:
         out_beside="[FILE] a page with the table's markers",
     )
     if args.in_results and (args.out_page or args.out_figures):
+        recipes = _recipes(args)
         if args.out_page is not None:
-            write_text(args.out_page, page(_recipes(args)))
+            write_text(args.out_page, page(recipes))
         if args.out_figures is not None:
-            write_plots(page_plots(_recipes(args)), args.out_figures)
+            write_plots(page_plots(recipes), args.out_figures)
     elif args.out_beside is not None:
         text = args.out_beside.read_text(encoding="utf-8")
         write_text(
