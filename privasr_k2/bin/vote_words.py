@@ -61,10 +61,8 @@ def main() -> None:
         raise ConfigError("data", "a corpus and its part", "nothing", way_out)
     private = [args.in_private_manifests] if args.in_private_manifests else args.in_private_text
     if not private or (args.in_private_manifests and args.in_private_text):
-        expected, found = (
-            "--in-private-manifests or --in-private-text",
-            "both" if private else "none",
-        )
+        expected = "--in-private-manifests or --in-private-text"
+        found = "both" if private else "none"
         raise ConfigError("the command line", expected, found, "give one of them")
     words = list(load_lang(args.in_lang).word_ids) if args.in_lang is not None else []
     listed = [word for sentence in read_words(args.in_public_words) for word in sentence]

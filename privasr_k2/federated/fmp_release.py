@@ -133,11 +133,14 @@ class FmpMechanism:
     @cached_property
     def multiplier(self) -> float:
         """The noise for (epsilon, delta), relative to the sensitivity."""
-        vector = events.laplace_vector
-        if self.norm == "l2":
-            vector = lambda noise: events.discrete_gaussian_vector(noise, 1.0)  # noqa: E731
+
+        def event(noise: float) -> events.Event:
+            if self.norm == "l1":
+                return events.repeated(events.laplace_vector(noise), self._parts[1])
+            return events.repeated(events.discrete_gaussian_vector(noise, 1.0), self._parts[1])
+
         return noise_for(
-            lambda noise: events.repeated(vector(noise), self._parts[1]),
+            event,
             epsilon=checks.number("epsilon", self.config.epsilon, above=0),
             delta=self.config.delta,
             relation=Relation.ADD_OR_REMOVE_ONE,
