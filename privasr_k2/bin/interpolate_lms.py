@@ -4,7 +4,7 @@ r"""Interpolate language models linearly, with weights that EM chooses on dev te
         --out-lm exp/mixed_class_lm --out-weights exp/mixed.json \
         --config conf/classlm.yaml#interpolate
 
-form=dynamic mixes any models word by word (eq. 3 of turan2022). --out-lm is then a JSON file with
+form=dynamic mixes any models word by word (eq. 3 of turan2022). --out-lm is then a *.json file with
 their paths, which perplexity and lm_scores read. form=static merges ARPA files into one. With a
 class LM, its root model is merged, and --out-lm is a class LM's folder with its names. Such a model
 differs from eq. 3, since words and tags do not share histories.
@@ -41,6 +41,10 @@ def main() -> None:
         out_weights="FILE the weights, JSON",
     )
     config = cli.load(InterpolationConfig, args)
+    is_dynamic = config.form == "dynamic"
+    if is_dynamic != (args.out_lm.suffix == ".json"):  # by which it is opened
+        expected = f"a name {'' if is_dynamic else 'not '}ending in .json with form={config.form}"
+        raise ConfigError("--out-lm", expected, str(args.out_lm), "change the name, or the form")
     weights, dev = config.fixed_weights(len(args.in_lm)), None
     if args.in_dev is not None:
         sentences = [list(text.words) for text in read_text(args.in_dev)]
@@ -52,7 +56,7 @@ def main() -> None:
         steps = {"max_steps": config.max_steps, "tolerance": config.tolerance}
         weights, _ = em_weights(dev.log_probs, **steps)
     weights = weights / weights.sum()
-    if config.form == "dynamic":
+    if is_dynamic:
         save_mixture(args.out_lm, args.in_lm, weights.tolist())
     else:
         mixed = interpolate_files(args.in_lm, weights.tolist())
@@ -63,7 +67,7 @@ def main() -> None:
     ppl, exact = None, None
     if dev is not None:
         exact = dev.exact_ppl(weights)
-        ppl = dev.ppl(open_lm(args.out_lm, args.device)) if config.form == "static" else exact
+        ppl = exact if is_dynamic else dev.ppl(open_lm(args.out_lm, args.device))
         shown = " ".join(f"{weight:.4f}" for weight in weights)
         log.info("weights %s: perplexity of dev %.2f, mixed exactly %.2f", shown, ppl, exact)
     shares = zip(args.in_lm, weights.tolist())

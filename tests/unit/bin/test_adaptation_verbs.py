@@ -174,6 +174,15 @@ def test_plain_arpa_files_are_mixed_into_one(folder: Path) -> None:
         call("interpolate_lms", *flags, *conf("interpolate"))
 
 
+@pytest.mark.parametrize(("form", "out"), [("static", "m.json"), ("dynamic", "m.arpa.gz")])
+def test_the_name_of_a_mixture_tells_its_form(folder: Path, form: str, out: str) -> None:
+    lms = [folder / "word.arpa.gz"] * 2
+    flags = ["--in-lm", *lms, "--out-lm", folder / out, "--out-weights", folder / "w_form.json"]
+    with refused(f"in .json with form={form}"):
+        call("interpolate_lms", *flags, *conf("interpolate", "weights=preset", f"form={form}"))
+    assert not (folder / "w_form.json").exists()
+
+
 def test_a_class_lm_scores_lists(folder: Path) -> None:
     from privasr_k2.decoding.lm_scores import read_lm_scores
     from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
