@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from privasr_k2.attack.background import Background
-from privasr_k2.attack.likelihood import Attacked
+from privasr_k2.attack.likelihood import Target
 from privasr_k2.attack.settings import InversionConfig
 from privasr_k2.randomness import stream
 from privasr_k2.recipe.progress import report_progress
@@ -49,7 +49,7 @@ class Inverted:
 
 
 def invert(
-    target: Attacked,
+    target: Target,
     text: str,
     tokens: Sequence[int],
     background: Background,

@@ -22,7 +22,7 @@ Losses = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Attacked:
+class Target:
     """The target of an attack: one model, or several whose probabilities are averaged.
 
     Attributes:
@@ -80,7 +80,7 @@ def _losses(models: Sequence[Any], *batch: Tensor) -> Tensor:
 
 def attacked(
     models: Sequence[Any], weights: Sequence[float] = (), losses: Losses | None = None
-) -> Attacked:
+) -> Target:
     """The models in evaluation mode and without gradients by their parameters.
 
     Args:
@@ -96,10 +96,10 @@ def attacked(
     for model in models:
         model.eval().requires_grad_(False)
     given = torch.tensor([*weights] or [1 / len(models)] * len(models), dtype=torch.float64)
-    return Attacked(tuple(models), given.log(), losses or partial(_losses, models))
+    return Target(tuple(models), given.log(), losses or partial(_losses, models))
 
 
-def randomly_initialized(like: Any, mean: Tensor, deviation: Tensor, seed: int) -> Attacked:
+def randomly_initialized(like: Any, mean: Tensor, deviation: Tensor, seed: int) -> Target:
     """The control: a model of the same form that has seen no private data.
 
     Args:
