@@ -21,7 +21,7 @@ import numpy as np
 
 from privasr_k2.constraints import Checked
 from privasr_k2.errors import DataError, GraphError
-from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.fileio import atomic_path, disk_errors, file_hash
 from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.epsilons import WordArcs
 from privasr_k2.graph.folder import GraphFolder
@@ -36,7 +36,7 @@ from privasr_k2.graph.hlg import (
     lexicon_openfst,
 )
 from privasr_k2.graph.hotwords import in_case
-from privasr_k2.graph.lang import BACKOFF, Lang, file_hash
+from privasr_k2.graph.lang import BACKOFF, Lang
 from privasr_k2.graph.name_trees import name_arcs, spoken_words
 from privasr_k2.graph.nonterminals import ClassGraphConfig, with_calls
 from privasr_k2.graph.openfst import Fst

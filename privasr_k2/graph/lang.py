@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 from privasr_k2.errors import ConfigError, DataError, GraphError
-from privasr_k2.fileio import file_hash as file_hash  # graph.contacts takes it from here
 from privasr_k2.fileio import read_lines, read_yaml
 from privasr_k2.text.normalize import normalize_english
 
