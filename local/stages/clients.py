@@ -9,7 +9,7 @@ from local.stages.data import Data, prepare_data
 from local.stages.first_pass import FirstPass, FirstPassOptions, decode
 from local.stages.second_pass import grid_of, nbest_lists, score_words, select_best
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Count, from_conf, option, path_option
+from privasr_k2.recipe.options import Count, from_conf, option, path_option, settings_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def public_text_data(r: Recipe, text: Path | None) -> Data:
     if text is None:
         return prepare_data(r, speech=False)
     data = prepare_data(r, speech=False, lang_name="public", make_lang=False)
-    words = dict(word.split("=", 1) for word in r.data.lang_options)
+    words = settings_of(r.data.lang_options)
     r.stage(2, "vocabulary of public text", "prepare_lang", config=("lang", "public_lang"),
             in_manifests=data.manifests, raw_lm_text=text, out_dir=data.lang, set=words)
     return data

@@ -11,7 +11,7 @@ from typing import Any
 
 from privasr_k2.recipe import layers
 from privasr_k2.recipe.declare import EncoderPart, Recipe
-from privasr_k2.recipe.options import option
+from privasr_k2.recipe.options import option, settings_of
 from privasr_k2.text.languages import ENGLISH, PHONES_OF_OTHERS, is_english, language_code
 
 #: The layer of a public encoder below each part that is trained; none: its last.
@@ -48,7 +48,7 @@ class Data:
 
 def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> None:
     """Stage 0: the corpus's manifests, checked."""
-    d, words = r.data, dict(word.split("=", 1) for word in r.data.corpus_options)
+    d, words = r.data, settings_of(r.data.corpus_options)
     files = {f"raw_{name}": value for name, value in r.own.items() if isinstance(value, tuple)}
     own = {name: value or None for name, value in r.own.items() if f"raw_{name}" not in files}
     r.stage(0, title, "prepare_corpus", in_definition=r.corpus.definition, raw_corpus=d.corpus_dir,
@@ -86,7 +86,7 @@ def prepare_data(
     manifests, lang, settings = r.corpus.manifests, f"data/lang_{name}", {}
     if r.corpus.text_options and not speech:  # beside those of the part that is spoken
         manifests, lang = ALL_TEXT, f"{lang}_text"
-        settings = dict(word.split("=", 1) for word in r.corpus.text_options.split())
+        settings = settings_of(r.corpus.text_options.split())
     prepare_corpus(r, "manifests", manifests, **settings)
     feats = outputs = ""
     if features:
@@ -170,7 +170,7 @@ def _refuse_english_phones(r: Recipe, words: Mapping[str, str]) -> None:
 
 def language_of(r: Recipe) -> str:
     """The corpus's language: of ``--corpus-options``, or of its definition."""
-    words = dict(word.split("=", 1) for word in r.data.corpus_options)
+    words = settings_of(r.data.corpus_options)
     if "language" in words:
         return language_code(words["language"], f"--corpus-options language={words['language']}")
     found = re.search(r"""\blanguage\s*=\s*["']([a-z0-9-]+)["']""", _text_of(r.corpus.definition))
@@ -185,7 +185,7 @@ def _text_of(definition: Path) -> str:
 def prepare_lang(r: Recipe, number: int, title: str, lang: str, *, config: Any = "lang",
                  **flags: Any) -> str:
     """The lang directory of ``--token-type`` tokens."""
-    words = dict(word.split("=", 1) for word in r.data.lang_options)
+    words = settings_of(r.data.lang_options)
     _refuse_english_phones(r, words)
     return r.stage(number, title, "prepare_lang", out_dir=lang, config=config,
                    set={"units": r.data.token_type, **flags.pop("set", {}), **words}, **flags)

@@ -16,7 +16,15 @@ from local.stages.data import (
 )
 from local.stages.first_pass import Am, AmOptions, train_acoustic_model
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Count, Matches, Share, from_conf, option, path_option
+from privasr_k2.recipe.options import (
+    Count,
+    Matches,
+    Share,
+    from_conf,
+    option,
+    path_option,
+    settings_of,
+)
 
 TAGGER = "(spacy|gazetteer|gold)"
 TAGGERS = Matches(f"({TAGGER}(,{TAGGER})*)?", "spacy, gazetteer or gold, several with commas")
@@ -83,7 +91,7 @@ def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None,
     needs_lower_case(r, "name lists")
     texts = ALL_TEXT if r.corpus.text_options else r.corpus.manifests
     if r.corpus.text_options and am:  # else prepare_data makes them
-        settings = dict(word.split("=", 1) for word in r.corpus.text_options.split())
+        settings = settings_of(r.corpus.text_options.split())
         prepare_corpus(r, "manifests of all text", texts, **settings)
     lists = public_lists(r, o)
     speech = {"lang_name": am.lang_name, "lang_flags": am.lang_flags} if am else {}

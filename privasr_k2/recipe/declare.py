@@ -21,7 +21,7 @@ from privasr_k2.constraints import Count, Matches, Positive
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import layers
 from privasr_k2.recipe.corpus import Corpus
-from privasr_k2.recipe.options import Words, option, other_values, path_option
+from privasr_k2.recipe.options import Settings, option, other_values, path_option
 from privasr_k2.recipe.systems import Fact, System
 
 Presets = Literal["tiny", "demo", "small", "paper"]
@@ -79,8 +79,8 @@ class DataOptions:
     text_case: Literal["keep", "lower", "upper"] | None = option(
         None, "case of text, lexicon and n-gram LM (default: as the corpus normalizes, lower)"
     )
-    corpus_options: Words = option((), "K=V settings that only this corpus has")
-    lang_options: Words = option((), "K=V settings of conf/common.yaml#lang: max_words=20000")
+    corpus_options: Settings = option((), "K=V settings that only this corpus has")
+    lang_options: Settings = option((), "K=V settings of conf/common.yaml#lang: max_words=20000")
 
 
 @dataclass(frozen=True)

@@ -39,20 +39,22 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines
 
 LANG = "lang"
-_MOST_SECTIONS = 3
 """The section whose keys ``--lang-options`` sets."""
+
+_MOST_SECTIONS = 3
 
 T = TypeVar("T")
 #: Recipes take the types of their options from here, too.
 __all__ = [
     "Choices", "Count", "Counts", "Delta", "Finite", "Matches", "Natural", "Parsed", "Paths",
-    "Positive", "Positives", "Share", "Tracked", "Words", "build", "check", "from_conf", "option",
-    "other_values", "parse", "path_option",
+    "Positive", "Positives", "Settings", "Share", "Tracked", "Words", "build", "check", "from_conf",
+    "option", "other_values", "parse", "path_option", "settings_of",
 ]  # fmt: skip
 
 Counts = tuple[Count, ...]
 Positives = tuple[Positive, ...]
 Words = tuple[str, ...]
+Settings = tuple[Annotated[str, Matches(r"[^=]+=.*", "KEY=VALUE")], ...]
 Paths = tuple[Path, ...]
 
 
@@ -162,6 +164,15 @@ def check(place: str, annotation: Any, value: Any) -> Any:
     except ValueError as error:
         way_out = "correct the value; --help lists all options"
         raise ConfigError(place, str(error), repr(value), way_out) from None
+
+
+def settings_of(words: Iterable[str]) -> dict[str, str]:
+    """The values of words ``KEY=VALUE``, by their keys; the last of a key counts.
+
+    >>> settings_of(["language=de", "url=a?b=c"])
+    {'language': 'de', 'url': 'a?b=c'}
+    """
+    return dict(word.split("=", 1) for word in words)
 
 
 class Tracked:

@@ -173,3 +173,10 @@ def test_a_key_of_the_language_folder_names_its_option() -> None:
             [DataOptions], ["--g2p", "espeak:de"],
             renamed={}, conf_keys=keys, caller=Path("/here"), prog="x", help="",
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", ["--corpus-options", "--lang-options"])
+@pytest.mark.parametrize("words", ["language", "language=de g2p", "=de"])
+def test_settings_have_a_key_and_a_value(flag: str, words: str, repo_root: Path) -> None:
+    with pytest.raises(ConfigError, match=f"{flag}: expected KEY=VALUE"):
+        declare("mini", "ctc", [flag, words], repo_root, repo_root)
