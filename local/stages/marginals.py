@@ -33,7 +33,7 @@ class Run:
         lam: file with the chosen lambda; None: as ``settings`` say.
         release: global marginals that were released; None: their exact average.
         client: what a client is, where it is not that of ``--client``.
-        verb, config: what scores, and its sections.
+        config: sections of verb personalize, which scores.
     """
 
     system: Declared
@@ -41,7 +41,6 @@ class Run:
     lam: str | None
     release: str | None = None
     client: str = ""
-    verb: str = "personalize"
     config: tuple[str, ...] = ("fmp",)
 
 
@@ -170,23 +169,23 @@ class Marginals:
                     config=grid_of(self.first), in_nbest=f"{r.exp}/nbest_dev",
                     in_scores=[self._scores("ngram", "dev"), self._scores(self.name, "dev")],
                     in_manifests=self.data.manifests, out_weights=weights, set=even)
-        return self._tune("lambda, chosen on clients of dev", "personalize", ("fmp",),
+        return self._tune("lambda, chosen on clients of dev", ("fmp",),
                           r.about("lambda", "all systems").path("weights", "lambda.json"))
 
     def tune_grid(self) -> str:
         """Stage 12: alpha, beta and the bandwidth with lambda; in speech, as text has one list."""
         return self._tune("alpha, beta, bandwidth and lambda, chosen on clients of dev",
-                          "personalize", ("fmp", "fmp_tune"), f"{self.r.exp}/grid.json")
+                          ("fmp", "fmp_tune"), f"{self.r.exp}/grid.json")
 
-    def _tune(self, title: str, verb: str, config: tuple[str, ...], out: str) -> str:
+    def _tune(self, title: str, config: tuple[str, ...], out: str) -> str:
         """A choice on the clients of dev, by errors in speech, else by perplexity."""
         others = {}
         if self.first is not None:
             others = {"in_scores": self._scores("ngram", "dev"),
                       "in_weights": f"{self.r.exp}/rescoring.json",
                       "in_manifests": self.data.manifests}
-        return self.r.stage(12, title, verb, device=True, config=config, **self._inputs("dev"),
-                            **others, out_choice=out,
+        return self.r.stage(12, title, "personalize", device=True, config=config,
+                            **self._inputs("dev"), **others, out_choice=out,
                             set={"rounds": self.most_rounds, **self.form})
 
     def release(self, name: str, config: str, **settings: Any) -> str:
@@ -209,7 +208,7 @@ class Marginals:
         for run in self.runs:
             name, folder = run.system.name, run.system.folder
             scores[name] = r.stage(
-                14, name, run.verb, device=True, config=run.config,
+                14, name, "personalize", device=True, config=run.config,
                 **self._inputs("test", run.client), in_choice=run.lam, in_release=run.release,
                 out_scores=f"{folder}/lm_scores/test.safetensors",
                 out_run=run.system.path("run", "run_test.json"), set={**self.form, **run.settings})

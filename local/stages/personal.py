@@ -55,16 +55,16 @@ class Personalization(Marginals):
         """The shared LM, which all rows are compared with."""
         system = self.r.system("shared", label="shared by all", method="public", study="all")
         own = {"rounds": self.most_rounds, "method": "none"}
-        self.runs.append(Run(system, own, None, verb="personalize", config=("personal",)))
+        self.runs.append(Run(system, own, None, config=("personal",)))
         return system
 
     def own_marginals(self) -> Declared:
         """Marginals of each user alone; no other user's count."""
-        return self._declare("marginals", "own unigrams", "personalize", ("fmp", "fmp_own"))
+        return self._declare("marginals", "own unigrams", ("fmp", "fmp_own"))
 
     def devices(self, method: str, label: str) -> Declared:
         """A method of verb personalize."""
-        return self._declare(method, label, "personalize", ("personal", f"personal_{method}"))
+        return self._declare(method, label, ("personal", f"personal_{method}"))
 
     def compare_people(self, number: int) -> None:
         """For whom each system is the best, by how much they said."""
@@ -76,11 +76,11 @@ class Personalization(Marginals):
         for system, path in zip(systems, paths):
             system.add("wins", f"{out}#{path}")
 
-    def _declare(self, name: str, label: str, verb: str, config: tuple[str, ...]) -> Declared:
+    def _declare(self, name: str, label: str, config: tuple[str, ...]) -> Declared:
         r, settings = self.r, {"rounds": self.most_rounds}
         system = r.system(name, label=label, method="personal", study="all",
                           public=self.runs[0].system, compare_with=[self.runs[0].system])
-        choice = self._tune(f"strength of {name}, chosen on clients of dev", verb, config,
+        choice = self._tune(f"strength of {name}, chosen on clients of dev", config,
                             system.path("weights", "strength.json"))
-        self.runs.append(Run(system, settings, choice, verb=verb, config=config))
+        self.runs.append(Run(system, settings, choice, config=config))
         return system
