@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from local.stages.clients import client_share, dealt, protected_people
+from local.stages.federated import CLIP
+from local.stages.marginals import RELEASED_BANDWIDTH
 from local.stages.sanitized import Sanitized
 from local.stages.second_pass import select_best
 from privasr_k2.recipe.declare import Declared, Recipe
@@ -15,7 +17,7 @@ class FederatedOptions:
     """Those of one training by clients under a claim."""
 
     noise_multiplier: Positive = option(0.5, "noise of federated training, by the clip")
-    clip: Positive = option(0.5, "largest L2 norm of a client's update")
+    clip: Positive = option(CLIP, "largest L2 norm of a client's update")
     client_fraction: Share | None = option(
         None, "probability of each client in a round (default: 0.2; of devices 0.05)")
     rounds: Count | None = from_conf("fedlm.rounds", "rounds of federated training")
@@ -73,7 +75,7 @@ def personalize(
         plain, classes: scores of words by the LM and by the class LM, of each ``ROLE``.
         federated: the system of the LM as it is; its weights are used.
     """
-    fmp = {"rounds": o.fmp_rounds, "kernel_bandwidth": 0.1}
+    fmp = {"rounds": o.fmp_rounds, "kernel_bandwidth": RELEASED_BANDWIDTH}
     weights = federated.artifacts["weights"]
     scores = f"{personalized.folder}/lm_scores/test.safetensors"
     background = r.stage(14, "unigrams u of the sanitized text", "prepare_fmp",

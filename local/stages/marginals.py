@@ -9,6 +9,9 @@ from local.stages.first_pass import FirstPass, score
 from local.stages.second_pass import grid_of, nbest_lists, score_words, select_best, train_lm
 from privasr_k2.recipe.declare import Declared, Recipe
 
+#: Kernel bandwidth of releases, and of the rows that read them [liu2020, table 4].
+RELEASED_BANDWIDTH = 0.1
+
 #: What a client is, a key of :data:`privasr_k2.federated.fmp_spoken.CLIENT_UNITS`.
 Client = Literal["speaker", "recording", "document", "part", "prefix", "meeting_speaker"]
 
@@ -137,7 +140,8 @@ class Marginals:
         The control has u for the global marginal, which any noise leaves: what a release gains is
         measured beyond it. Nothing leaves a device for it.
         """
-        o, baseline, narrow = self.o, self.runs[0].system, {"kernel_bandwidth": 0.1}
+        o, baseline = self.o, self.runs[0].system
+        narrow = {"kernel_bandwidth": RELEASED_BANDWIDTH}
         control = self.row("eps_background", "global = background", "release", lam,
                            {"alpha": 0.0, **narrow}, method="public", alpha=0.0)
         exact = self.row("eps_none", "not released", "release", lam, narrow, public=control,
@@ -197,10 +201,9 @@ class Marginals:
             in_private_nbest=f"{self.r.exp}/nbest_test",
             in_private_timeline=f"{self.r.exp}/timeline_test.jsonl", in_public_lm=self.lm,
             in_public_background=u, out_release=f"{folder}/marginals.safetensors",
-            out_privacy=f"{folder}/privacy.json", set={"data": f"{self.r.people}/test",
-                                                       "rounds": self.most_rounds,
-                                                       "kernel_bandwidth": 0.1, **settings}
-        )
+            out_privacy=f"{folder}/privacy.json",
+            set={"data": f"{self.r.people}/test", "rounds": self.most_rounds,
+                 "kernel_bandwidth": RELEASED_BANDWIDTH, **settings})
 
     def run(self) -> None:
         """Stages 14 and 15: each system scores the N-best lists, chooses, and is scored."""

@@ -95,7 +95,7 @@ def beside(r: Recipe, e: E2e, base: Declared, voted: Declared, epsilon: float) -
         compare_with=[*e.public_systems("ctc"), base, voted],
         method=kept.values["method"], protects=kept.values["protects"],
         headline=kept.values["headline"], **{**base.values["facts"], "word_votes": epsilon})
-    own = [base.artifacts[kind] for kind in ("privacy",) if kind in base.artifacts]
+    own = [base.artifacts["privacy"]] if "privacy" in base.artifacts else []
     for kind, path in zip(("privacy", "privacy_words"), [*own, voted.artifacts["privacy"]]):
         system.add(kind, path)
     if "people" in kept.artifacts:
