@@ -21,9 +21,8 @@ _POINTER = "{http://nite.sourceforge.net/}pointer"
 _WAY_OUT = "unpack the annotations again"
 _HREF = re.compile(r"#id\(([^)]*)\)(?:\.\.id\(([^)]*)\))?")
 
-
 _Run = tuple[int, int, str]
-_Run = tuple[int, int, str]
+"""First node of a channel, the one after its last, and a label."""
 Key = tuple[str, int]
 """Meeting and headset."""
 Timed = tuple[float, float, str]
