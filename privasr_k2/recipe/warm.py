@@ -320,13 +320,13 @@ def _teach(before: set[str], learn: int) -> None:
         os.write(learn, text[: text.rfind("\n") + 1].encode())
 
 
-if __name__ == "__main__":
-    _serve()
-
-
 def is_exact() -> bool:
     """Whether a forked child computes bit for bit what a new process does: not with torch 2.13."""
     try:
         return importlib.metadata.version("torch").startswith("1.")
     except importlib.metadata.PackageNotFoundError:
         return True
+
+
+if __name__ == "__main__":
+    _serve()
