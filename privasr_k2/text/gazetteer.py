@@ -39,7 +39,6 @@ class Gazetteer:
     def __init__(
         self, names: Mapping[str, Iterable[str]], *, ignore_case: bool, small: Mapping[str, float]
     ) -> None:
-        self.name = "gazetteer"
         self._ignore_case = ignore_case
         self._small = small
         # A token trie as its prefixes: prefix -> class, or None where a name only goes on.

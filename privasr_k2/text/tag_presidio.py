@@ -49,7 +49,6 @@ class PresidioTagger:
         nlp = NlpEngineProvider(nlp_configuration=engine).create_engine()
         analyzer = presidio_analyzer.AnalyzerEngine(nlp_engine=nlp, supported_languages=["en"])
         self._analyzer = presidio_analyzer.BatchAnalyzerEngine(analyzer)
-        self.name = f"presidio with {name}"
 
     def tag(self, texts: Sequence[Sequence[str]]) -> list[tuple[Entity, ...]]:
         """The entities of each text; an entity covers every token that it touches."""

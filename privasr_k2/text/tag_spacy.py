@@ -40,7 +40,6 @@ class SpacyTagger:
             found = str(error).splitlines()[0]
             raise DataError(name, "a model of this spaCy", found, way_out) from error
         self._num_jobs = num_jobs
-        self.name = f"{name} {self._model.meta['version']}"
 
     def tag(self, texts: Sequence[Sequence[str]]) -> list[tuple[Entity, ...]]:
         """The entities of each text; an entity covers every token that it touches."""
