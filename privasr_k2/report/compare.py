@@ -33,7 +33,7 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
     """
     if len(folders) < 2:
         found = str(len(folders))
-        raise DataError("--in-scores", "two or more folders that score wrote", found, "name more")
+        raise DataError("--in-scores", "two or more folders that wer wrote", found, "name more")
     names = system_names(folders)
     systems = tuple(
         System(name, name, "system", path, {}, tuple(names[:n]), artifacts={"score_test": path})

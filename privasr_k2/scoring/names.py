@@ -89,5 +89,5 @@ def read_inside(folder: Path) -> dict[str, dict[str, list[bool] | None]]:
             flags = None if spans is None else words_inside(spans, num_words)
             inside.setdefault(record["part"], {})[record["id"]] = flags
         except (KeyError, AttributeError, TypeError, ValueError) as error:
-            raise DataError(path, "what score writes", repr(error), "score again") from error
+            raise DataError(path, "what wer writes", repr(error), "run wer again") from error
     return inside

@@ -339,7 +339,7 @@ def read_score(folder: Path) -> Score:
         unit = content.get("unit", WORD)
         return Score(folder, system_of(folder), content["role"], weights, options, parts, unit)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(path, "what score writes", repr(error), "score again") from error
+        raise DataError(path, "what wer writes", repr(error), "run wer again") from error
 
 
 def two_texts(record: Mapping[str, Any]) -> TwoTexts:
@@ -359,5 +359,5 @@ def read_scored_words(folder: Path) -> dict[str, dict[str, TwoTexts]]:
         try:
             words[record["part"]][record["id"]] = two_texts(record)
         except (KeyError, AttributeError) as error:
-            raise DataError(path, "what score writes", repr(error), "score again") from error
+            raise DataError(path, "what wer writes", repr(error), "run wer again") from error
     return dict(words)

@@ -104,4 +104,4 @@ def _utterances(score: Score) -> list[_Utterance]:
             for record in read_jsonl(path)
         ]
     except (KeyError, AttributeError, TypeError) as error:
-        raise DataError(path, "what score writes", repr(error), "score again") from error
+        raise DataError(path, "what wer writes", repr(error), "run wer again") from error

@@ -1,4 +1,4 @@
-"""From N-best lists and scores to hypotheses that score reads, through the command line."""
+"""From N-best lists and scores to hypotheses that wer reads, through the command line."""
 
 from __future__ import annotations
 

@@ -115,9 +115,9 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path) -> None:
     write_json(tmp_path / "wer.json", {"role": "test"})
     write_jsonl(tmp_path / "utterances.jsonl", [{"id": "1"}])
-    with pytest.raises(DataError, match="what score writes"):
+    with pytest.raises(DataError, match="what wer writes"):
         read_score(tmp_path)
-    with pytest.raises(DataError, match="what score writes"):
+    with pytest.raises(DataError, match="what wer writes"):
         read_scored_words(tmp_path)
 
 

@@ -50,5 +50,5 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="none of 'd'"):
         phone_rates(score, {word: phones for word, phones in SPOKEN.items() if word != "d"})
     write_jsonl(tmp_path / "x" / "utterances.jsonl", [{"id": "u0"}])
-    with pytest.raises(DataError, match="what score writes"):
+    with pytest.raises(DataError, match="what wer writes"):
         phone_rates(score, SPOKEN)
