@@ -30,9 +30,9 @@ from privasr_k2.privacy.ledger import (
     Declaration,
     Entry,
     Ledger,
-    copies_agree,
     entries_beside,
     locked,
+    lost_entries,
 )
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
 from privasr_k2.privacy.safekeeping import Copies, declare, restore
@@ -118,7 +118,7 @@ def _show(args: argparse.Namespace) -> None:
         notes.append(
             f"{path} has no key beside it: releases at its end may be MISSING from these figures."
         )
-    if lost := copies_agree(book, releases):
+    if lost := lost_entries(book, releases):
         expected = f"release {lost[0].release} of {args.in_path}"
         way_out = "name the ledger that it was entered in: --ledger FILE; or privasr ledger restore"
         raise PrivacyError(path, expected, "a ledger without it", way_out)

@@ -248,9 +248,10 @@ def entries_beside(path: Path) -> tuple[Entry, ...]:
     return entries
 
 
-def copies_agree(ledger: Sequence[Entry], beside: Sequence[Entry]) -> list[Entry]:
-    """The entries beside a release that its ledger lacks or has otherwise: empty where all is
-    well.
+def lost_entries(ledger: Sequence[Entry], beside: Sequence[Entry]) -> list[Entry]:
+    """The entries beside releases that their ledger lacks, or has otherwise.
+
+    Empty: the ledger has them all.
     """
     known = {entry.release: entry for entry in ledger}
     return [entry for entry in beside if known.get(entry.release) != entry]

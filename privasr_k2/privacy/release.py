@@ -34,7 +34,7 @@ from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.privacy import checks
 from privasr_k2.privacy.keys import Keys
-from privasr_k2.privacy.ledger import SCHEME, Entry, Ledger, copies_agree, locked
+from privasr_k2.privacy.ledger import SCHEME, Entry, Ledger, locked, lost_entries
 from privasr_k2.privacy.people import People, PeopleFile, digests_of, hash_of
 from privasr_k2.privacy.safekeeping import Copies, lost
 from privasr_k2.privacy.spending import Spending, shown
@@ -151,7 +151,7 @@ def begin(
         known = (SCHEME + fingerprint, fingerprint)
         same = [e for e in here[-1:] if e.fingerprint in known and _agree(e.spending, spending)]
         _check_scheme(here[-1:], same, spending, beside)
-        gone = [(beside, entry) for entry in copies_agree(entered, here)]
+        gone = [(beside, entry) for entry in lost_entries(entered, here)]
         for _, entry in gone or copies.missing(entered, declared):
             if entry.release in {e.release for e in entered} or not keys.of(entry.release).exists():
                 raise lost(ledger, gone or copies.missing(entered, declared))

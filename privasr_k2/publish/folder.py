@@ -16,7 +16,7 @@ from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import atomic_path, file_hash, read_json, read_yaml, write_text
 from privasr_k2.privacy.keys import seal_of
-from privasr_k2.privacy.ledger import Declaration, Entry, Ledger, copies_agree, entries_beside
+from privasr_k2.privacy.ledger import Declaration, Entry, Ledger, entries_beside, lost_entries
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
 from privasr_k2.privacy.safekeeping import Copies, lost
 from privasr_k2.privacy.totals import are_related, ledger_totals, spent_of
@@ -167,7 +167,7 @@ def _read_ledger(
         way_out = "name the ledger of the releases: --ledger FILE; or privasr ledger restore"
         raise PrivacyError(ledger, "the ledger of the private data", found, way_out)
     book, declared = Ledger(ledger, seal).read()
-    gone = [(source.path, entry) for entry in copies_agree(book, source.entries)]
+    gone = [(source.path, entry) for entry in lost_entries(book, source.entries)]
     if gone := gone or copies.missing(book, declared):
         raise lost(ledger, gone)
     return book, declared

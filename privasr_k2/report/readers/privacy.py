@@ -11,7 +11,7 @@ from typing import Any
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import read_json
 from privasr_k2.privacy.keys import seal_of
-from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
+from privasr_k2.privacy.ledger import Entry, Ledger, entries_beside, lost_entries
 from privasr_k2.privacy.spending import Guarantee, guarantees, guarantees_for, is_related
 from privasr_k2.privacy.totals import (
     PERSON,
@@ -120,7 +120,7 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
     together = [Spent(spending, None) for spending in spent]
     if ledger is not None:
         book = Ledger(ledger, seal_of(ledger)).entries()
-        lost = copies_agree(book, [*own.values()])
+        lost = lost_entries(book, [*own.values()])
         if lost:
             way_out = "name its ledger: --ledger FILE"
             raise PrivacyError(ledger, f"release {lost[0].release}", "a ledger without it", way_out)

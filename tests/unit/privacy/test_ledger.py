@@ -12,7 +12,7 @@ import pytest
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
-from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, locked
+from privasr_k2.privacy.ledger import Entry, Ledger, locked, lost_entries
 from tests.support.made_spending import COUNTS
 
 KEY = bytes(32)
@@ -86,8 +86,8 @@ def test_a_clean_cut_is_noticed_by_the_seal(book):
 
 def test_a_clean_cut_is_noticed_by_the_copy_beside_the_release(book):
     entries = book.entries()
-    assert copies_agree(entries, entries[2:]) == []
-    assert copies_agree(entries[:3], entries[2:]) == [entry(3)]
+    assert lost_entries(entries, entries[2:]) == []
+    assert lost_entries(entries[:3], entries[2:]) == [entry(3)]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
