@@ -347,7 +347,7 @@ def _others(
         start = "releases of the same data for another unit or relation, "
         if data != key[0]:
             start = f"releases of {data}, which may be of the same people, for each "
-        released = ", ".join(_once(s.released for s in protected))
+        released = ", ".join(once(s.released for s in protected))
         sentences.append(f"{start}{unit} ({relation.value}): {released}")
     return tuple(sentences)
 
@@ -360,7 +360,7 @@ def _together(group: Sequence[Spending], delta: float | None, others: tuple[str,
     sizes = [1 if s.unit in WHOLE else s.person_units for s in group]
     of_person = events.composed(*(s.for_person for s in group))
     partly = [s.only_for if s.covers == first.covers else None for s in group]
-    some = _once(part.units for part in partly if part)
+    some = once(part.units for part in partly if part)
     of_some = events.composed(*(p.event if p else s.event for s, p in zip(group, partly)))
     has_some = some and not events.is_unprotected(of_some)
     return Guarantee(
@@ -371,9 +371,9 @@ def _together(group: Sequence[Spending], delta: float | None, others: tuple[str,
         epsilon=account(events.composed(*(s.event for s in group)), first.relation, delta),
         person=account(of_person, first.relation, delta),
         person_units=None if None in sizes else max(size for size in sizes if size),
-        released=_once(s.released for s in group),
-        sampling=_once(s.sampling for s in group),
-        does_not_cover=(*_once(sentence for s in group for sentence in s.does_not_cover), *others),
+        released=once(s.released for s in group),
+        sampling=once(s.sampling for s in group),
+        does_not_cover=(*once(sentence for s in group for sentence in s.does_not_cover), *others),
         releases=len(group),
         names_alone=all(s.hides_names_alone for s in group),
         only_for=some,
@@ -381,5 +381,6 @@ def _together(group: Sequence[Spending], delta: float | None, others: tuple[str,
     )
 
 
-def _once(values: Iterable[str]) -> tuple[str, ...]:
+def once(values: Iterable[str]) -> tuple[str, ...]:
+    """The different values, in the order in which they come first."""
     return tuple(dict.fromkeys(values))

@@ -31,6 +31,7 @@ from privasr_k2.privacy.spending import (
     Spending,
     guarantees,
     is_related,
+    once,
 )
 
 PERSON = "person"
@@ -193,16 +194,12 @@ def joint_guarantee(spendings: Sequence[Spending]) -> Guarantee:
         epsilon=finest.epsilon,
         person=person.epsilon,
         person_units=None if None in sizes else max(size for size in sizes if size),
-        released=_once(of.released for of in spendings),
-        sampling=_once(of.sampling for of in spendings),
-        does_not_cover=_once(sentence for of in spendings for sentence in of.does_not_cover),
+        released=once(of.released for of in spendings),
+        sampling=once(of.sampling for of in spendings),
+        does_not_cover=once(sentence for of in spendings for sentence in of.does_not_cover),
         releases=finest.releases,
         names_alone=total.names_alone,
     )
-
-
-def _once(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(values))
 
 
 def recomputed(costs: Sequence[tuple[Relation, events.Event]], delta: float) -> float:
