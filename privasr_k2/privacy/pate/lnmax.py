@@ -29,7 +29,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privasr_k2.privacy import checks, events
+from privasr_k2.privacy import checks, events, renyi
 from privasr_k2.privacy.pate.best_order import NotForRelease, smallest_epsilon
 from privasr_k2.privacy.pate.log_q import lnmax_log_q
 from privasr_k2.privacy.pate.sensitivity import Change
@@ -66,21 +66,8 @@ def lnmax_rdp(
     >>> lnmax_rdp([2.0, 1e6], scale=10.0, answers=10, discrete=False).round(4)
     array([0.1929, 2.    ])
     """
-    checked = checks.orders("orders", orders)
-    scale = checks.number("scale", scale, above=0)
-    count = _discrete_laplace_rdp(checked, scale) if discrete else _laplace_rdp(checked, scale)
-    return checks.whole("answers", answers, at_least=0) * change.counts * count
-
-
-def _laplace_rdp(order: np.ndarray, scale: float) -> np.ndarray:
-    up = (order - 1.0) / scale + np.log(order / (2.0 * order - 1.0))
-    down = -order / scale + np.log((order - 1.0) / (2.0 * order - 1.0))
-    return np.maximum(np.logaddexp(up, down) / (order - 1.0), 0.0)
-
-
-def _discrete_laplace_rdp(order: np.ndarray, scale: float) -> np.ndarray:
-    both = np.logaddexp((order - 1.0) / scale, -order / scale) - np.logaddexp(0.0, -1.0 / scale)
-    return np.maximum(both / (order - 1.0), 0.0)
+    event = lnmax_event(scale=scale, answers=answers, discrete=discrete, change=change)
+    return renyi.rdp(event, checks.orders("orders", orders))
 
 
 def theorem3_rdp(

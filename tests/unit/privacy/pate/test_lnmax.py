@@ -45,6 +45,12 @@ def test_discrete_noise_against_a_finite_sum(scale: float) -> None:
         assert found == pytest.approx(2 * divergence, rel=1e-9)
 
 
+def test_small_orders_lose_no_digits() -> None:
+    found = lnmax_rdp([1 + 1e-9], scale=200.0, answers=1, discrete=True)[0]
+    relative_entropy = math.tanh(1 / 400) / 200  # that of one count, its limit at order 1
+    assert found == pytest.approx(2 * relative_entropy, rel=1e-6)
+
+
 @settings(deadline=None)
 @given(st.floats(0.1, 200.0), st.floats(1.01, 1e4), st.booleans())
 def test_it_is_never_above_2_by_b_nor_theorem_2(scale: float, order: float, discrete: bool) -> None:
