@@ -133,6 +133,7 @@ def _gaussian_delta(sigma: float, epsilon: float) -> float:
 
 def gaussian_alone(event: Event) -> float | None:
     """The noise multiplier of the one Gaussian that equals ``event``, if all terms are Gaussian.
+
     >>> from privasr_k2.privacy.events import composed, gaussian, repeated
     >>> gaussian_alone(repeated(gaussian(2.0), 4))
     1.0
