@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from privasr_k2.constraints import Checked, Natural, ShareBelowOne, one_of
+from privasr_k2.data.features import ABOUT
 from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
 from privasr_k2.data.roster import SPEAKER, UTTERANCE, file_name, read_speakers, write_roster
 from privasr_k2.errors import DataError
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
 PRIVATE, PUBLIC, POOL, OWN = "private", "public", "pool", "own"
 FILE = "sides.json"
-_FORMAT = "privasr_k2 sides 1"
-_ABOUT = "features.yaml"
+FORMAT = "privasr_k2 sides 1"
 _WAY_OUT = "name other speakers, or give another corpus"
 
 
@@ -184,13 +184,13 @@ def split_speech(
             save_cuts(of_side, here, POOL if side == POOL else "train", final=final)
             if side != POOL:
                 save_cuts(dev, here, "dev", final=final)
-            if (feats / _ABOUT).is_file():
-                shutil.copyfile(feats / _ABOUT, here / _ABOUT)
+            if (feats / ABOUT).is_file():
+                shutil.copyfile(feats / ABOUT, here / ABOUT)
         if other:
             save_cuts(own or cuts[PUBLIC], temporary / OWN, "train", final=folder / OWN)
         write_roster(temporary / file_name(SPEAKER), dict.fromkeys(sides[PRIVATE], ""), SPEAKER)
         write_roster(temporary / file_name(UTTERANCE), private, UTTERANCE)
-        about = {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **summary}
+        about = {"format": FORMAT, "unit": "speaker", "seed": config.seed, **summary}
         write_json(temporary / FILE, about)
     return {side: of_side["speakers"] for side, of_side in summary.items()}
 
@@ -250,12 +250,12 @@ def _without_text(cut: Cut) -> Cut:
 
 def _check_form(feats: Path, public: Path) -> None:
     """Refuse features that models of the other corpus cannot read."""
-    both = (read_yaml(folder / _ABOUT) for folder in (feats, public))
+    both = (read_yaml(folder / ABOUT) for folder in (feats, public))
     forms = [(about["dim"], about["frame_shift"]) for about in both]
     if forms[0] != forms[1]:
         expected = f"{forms[0][0]} features each {forms[0][1]} s, as the private corpus has"
         way_out = "compute both with one kind: --feature and --public-feature"
-        raise DataError(public / _ABOUT, expected, f"{forms[1][0]} each {forms[1][1]} s", way_out)
+        raise DataError(public / ABOUT, expected, f"{forms[1][0]} each {forms[1][1]} s", way_out)
 
 
 def _other_people(

@@ -15,6 +15,7 @@ import numpy as np
 from privasr_k2 import config as configuration
 from privasr_k2.constraints import Checked, one_of
 from privasr_k2.data.features import (
+    ABOUT,
     DIMENSIONS,
     ENCODER,
     PUBLIC_ENCODER,
@@ -106,7 +107,7 @@ def describe(
         search: pruning of the search for the grid, which becomes that of the chosen point.
         sources: language folder, n-gram model and settings of the graph, to make others.
     """
-    features_of = read_yaml(features / "features.yaml")
+    features_of = read_yaml(features / ABOUT)
     about = features_of.get(PUBLIC_ENCODER, {})
     chosen, more = read_weights(weights), {}
     if sources is not None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Ge
 
 from privasr_k2.constraints import Checked, one_of
+from privasr_k2.data.features import ABOUT
 from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
 from privasr_k2.data.roster import read_roster
 from privasr_k2.errors import DataError
@@ -147,8 +148,8 @@ def make_shards(
             here, final = temporary / f"shard_{k}", folder / f"shard_{k}"
             save_cuts(cuts, here, "train", final=final)
             save_cuts(dev, here, "dev", final=final)
-            if (private_feats / "features.yaml").is_file():
-                shutil.copyfile(private_feats / "features.yaml", here / "features.yaml")
+            if (private_feats / ABOUT).is_file():
+                shutil.copyfile(private_feats / ABOUT, here / ABOUT)
         about = {"format": _FORMAT, "seed": config.seed, **asdict(result)}
         write_json(temporary / FILE, about | {"units_in_a_shard": result.units_in_a_shard})
     return result

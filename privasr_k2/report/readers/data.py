@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from privasr_k2.data.private_public_split import FORMAT
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.report.measures import Context, Measure, Reading
@@ -108,7 +109,7 @@ def people(path: str, context: Context) -> Reading:
 
 def _sides(path: str) -> Any:
     content = read_json(Path(path))
-    if content.get("format") != "privasr_k2 sides 1":
+    if content.get("format") != FORMAT:
         raise DataError(path, "sides.json", "another file", "name that of split_corpus")
     return content
 
