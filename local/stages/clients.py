@@ -109,7 +109,7 @@ def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, lm: str, *
     """Stage 11: clients with best hypotheses, maybe after rescoring by the pre-trained ``lm``."""
     role, exp, rescored = o.adapt_role, r.exp, ""
     if o.client_text == "rescored":
-        rescored = _rescore(r, o, first, lm, ("dev", role) if tune else (role,))
+        rescored = _rescore(r, first, lm, ("dev", role) if tune else (role,))
     hyps = {part: f"{rescored}/decode_{part}" if rescored else None for part in ("dev", role)}
     train = _make_clients(r, 11, "text of clients", f"{exp}/clients.jsonl.gz",
                           in_nbest=f"{exp}/confidence/nbest_{role}", in_hyps=hyps[role],
@@ -124,7 +124,7 @@ def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, lm: str, *
     return replace(clients, rescored=hyps[role] or "")
 
 
-def _rescore(r: Recipe, o: ClientOptions, first: FirstPass, lm: str, roles: Sequence[str]) -> str:
+def _rescore(r: Recipe, first: FirstPass, lm: str, roles: Sequence[str]) -> str:
     """The lists of roles rescored as devices do it, by weights chosen on dev; returns the folder.
 
     The n-gram LM and the pre-trained one are interpolated [liu2021, section 2.2].
