@@ -36,7 +36,7 @@ class Options(text.ClientOptions):
         (0.2, 0.5, 1.5), "noise multipliers of private training; '': none")
     private_confidence_use: tuple[fl.ConfidenceUse, ...] = option(
         (), "the same with noise (default: all token)")
-    private_sampling: tuple[fl.Sampling, ...] = option(
+    private_sampling: fl.Samplings = option(
         ("poisson",), "clients of a round: drawn, or in a fixed order with correlated noise")
     private_client_fraction: fl.Fraction | None = option(
         None, "poisson: the same with noise (default: 0.2; of devices 0.05; paper: 100 clients)")
@@ -47,9 +47,9 @@ class Options(text.ClientOptions):
         None, "square_root: correlated rounds (default: until a client's next turn)")
     private_rounds: Count | None = option(None, "rounds with noise (default: --rounds)")
     private_lr: Finite | None = option(None, "server.lr with noise (default: --server-lr)")
-    private_trained: tuple[fl.Part, ...] = option(
+    private_trained: fl.Parts = option(
         ("all",), "with noise: parts of the model that clients train, a row each")
-    private_init: tuple[fl.Init, ...] = option(
+    private_init: fl.Inits = option(
         ("pretrained",), "with noise: begin with the pre-trained model, or that of half of dev")
     clip: Finite | None = option(
         None, "largest L2 norm of a client's update, with noise (default: 0.5; a part: conf)")

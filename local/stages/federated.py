@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from annotated_types import Interval
+from annotated_types import Interval, MinLen
 
 from local.stages.clients import Clients, client_share, first_hyps
 from local.stages.data import Data
@@ -16,6 +16,9 @@ ConfidenceUse = Literal["all", "hard", "utterance", "token"]
 Sampling = Literal["poisson", "ordered"]
 Part = Literal["all", "lora", "bias", "output", "last_block"]
 Init = Literal["pretrained", "dev"]
+Samplings = Annotated[tuple[Sampling, ...], MinLen(1)]
+Parts = Annotated[tuple[Part, ...], MinLen(1)]
+Inits = Annotated[tuple[Init, ...], MinLen(1)]
 Fraction = Annotated[float, Interval(gt=0, le=1)]
 #: Of the whole model's update under a claim [liu2021, section 3.4]; that of a part is in conf.
 CLIP = 0.5

@@ -180,3 +180,9 @@ def test_a_key_of_the_language_folder_names_its_option() -> None:
 def test_settings_have_a_key_and_a_value(flag: str, words: str, repo_root: Path) -> None:
     with pytest.raises(ConfigError, match=f"{flag}: expected KEY=VALUE"):
         declare("mini", "ctc", [flag, words], repo_root, repo_root)
+
+
+@pytest.mark.parametrize("option", ["sampling", "trained", "init"])
+def test_a_private_training_has_one_of_each_at_least(option: str, repo_root: Path) -> None:
+    with pytest.raises(ConfigError, match=f"--private-{option}: expected 1 or more values"):
+        declare("mini", "fedlm", [f"--private-{option}", ""], repo_root, repo_root)
