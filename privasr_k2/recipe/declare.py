@@ -357,6 +357,11 @@ def _yaml(value: Any) -> str:
 
 
 def _yaml_item(value: Any) -> str:
-    """An item of a list; a word such as ``yes`` or ``no`` stays a word."""
-    is_word = isinstance(value, str) and not isinstance(yaml.safe_load(value), str)
-    return json.dumps(value, ensure_ascii=False) if is_word else _yaml(value)
+    """An item of a list; a word such as ``yes`` or ``'tis`` stays a word."""
+    if not isinstance(value, str):
+        return _yaml(value)
+    try:
+        is_read_as_it_is = yaml.safe_load(f"[{value}]") == [value]
+    except yaml.YAMLError:
+        is_read_as_it_is = False
+    return value if is_read_as_it_is else json.dumps(value, ensure_ascii=False)

@@ -26,14 +26,14 @@ def recipe(tmp_path: Path, **run: object) -> Recipe:
 def test_a_stage_is_a_verb_with_flags(tmp_path: Path) -> None:
     r = recipe(tmp_path)
     settings = {"order": 3, "weights": (0.5, 1e-5), "epsilon": inf, "prune": None, "tied": True,
-                "words": ("stop", "yes")}  # fmt: skip
+                "words": ("stop", "yes", "'tis", "a,b")}  # fmt: skip
     flags = {"in_lang": "data/lang", "raw_arpa": None, "in_text": ["a", "b"], "out_lm": "lm.gz"}
     out = r.stage(3, "LM", "train_ngram", set=settings, **flags)
     assert out == "lm.gz"
     assert r.records[-1] == [
         "3", "LM", "--cmd", "local", "train_ngram", "--in-lang", "data/lang", "--in-text", "a", "b",
         "--out-lm", "lm.gz", "--set", "order=3", "weights=[0.5,1e-05]", "epsilon=.inf", "tied=true",
-        'words=[stop,"yes"]',
+        """words=[stop,"yes","'tis","a,b"]""",
     ]  # fmt: skip
     with pytest.raises(ConfigError, match="text"):
         r.stage(3, "LM", "train_ngram", text="x")
