@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Literal
 
-from annotated_types import Interval
+from annotated_types import Interval, MinLen
 
 from local.stages import attacks
 from local.stages.data import PhoneOptions
@@ -26,7 +26,7 @@ from privasr_k2.recipe.options import (
     option,
 )
 
-Unlabeled = Literal["none", "self_training", "consistency"]
+Unlabeled = Annotated[tuple[Literal["none", "self_training", "consistency"], ...], MinLen(1)]
 Percent = Annotated[int, Interval(ge=1, le=100)]
 Mechanisms = tuple[Annotated[str, Choices(all_mechanisms)], ...]
 
@@ -35,7 +35,7 @@ Mechanisms = tuple[Annotated[str, Choices(all_mechanisms)], ...]
 class Options(PhoneOptions, WordGraphOptions):
     """Those of both recipes of yang2022, and those of PATE."""
 
-    teachers: Counts = option((15,), "numbers of teachers")
+    teachers: Annotated[Counts, MinLen(1)] = option((15,), "numbers of teachers")
     heads: bool = option(False, "teachers are heads on the public model's frozen lower layers")
     score_teachers: int = option(3, "teachers of each number that are decoded alone")
     score_ensemble: bool = option(True, "all teachers of each number are decoded together")
@@ -52,7 +52,7 @@ class Options(PhoneOptions, WordGraphOptions):
     public_threshold: Share | None = option(None, "--vote token: public model decides if so sure")
     top_k: Count | None = option(None, "--vote token: likeliest tokens that are voted on")
     labeled_data: bool | None = option(None, "students learn public transcripts, too")
-    unlabeled_data: tuple[Unlabeled, ...] = option(("none",), "uses of unanswered utterances")
+    unlabeled_data: Unlabeled = option(("none",), "uses of unanswered utterances")
     self_trained: bool = option(False, "control: the public model on its own guesses at the pool")
     student_epochs: Count | None = from_conf("am_finetune.epochs", "epochs of a student")
     dpsgd_epsilons: Positives = option((), "epsilons of DP-SGD beside PATE")

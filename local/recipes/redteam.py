@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
 
 from local.stages import redteam
 from local.stages.data import PhoneOptions
@@ -15,7 +17,8 @@ from privasr_k2.recipe.options import Count, Positives, Share, option
 class Options(PhoneOptions, E2eOptions):
     """Those of recipe dpsgd; canaries and attacks are in conf/redteam.yaml."""
 
-    models: tuple[Literal["ctc"], ...] = option(("ctc",), "models to train; ctc aligns the names")
+    models: Annotated[tuple[Literal["ctc"], ...], MinLen(1)] = option(
+        ("ctc",), "models to train; ctc aligns the names")
     dpsgd_epsilons: Positives = option((inf, 8.0, 1.0),
                                        "epsilons of DP-SGD; inf: clipped, without noise or claim")
     dpsgd_whole: bool = option(True, "DP-SGD of all weights (section dpsgd), not of dpsgd_norms")

@@ -182,7 +182,17 @@ def test_settings_have_a_key_and_a_value(flag: str, words: str, repo_root: Path)
         declare("mini", "ctc", [flag, words], repo_root, repo_root)
 
 
-@pytest.mark.parametrize("option", ["sampling", "trained", "init"])
-def test_a_private_training_has_one_of_each_at_least(option: str, repo_root: Path) -> None:
-    with pytest.raises(ConfigError, match=f"--private-{option}: expected 1 or more values"):
-        declare("mini", "fedlm", [f"--private-{option}", ""], repo_root, repo_root)
+@pytest.mark.parametrize(
+    ("recipe", "flag"),
+    [
+        ("fedlm", "--private-sampling"),
+        ("fedlm", "--private-trained"),
+        ("fedlm", "--private-init"),
+        ("pate", "--teachers"),
+        ("pate", "--unlabeled-data"),
+        ("redteam", "--models"),
+    ],
+)
+def test_lists_that_a_recipe_needs_hold_something(recipe: str, flag: str, repo_root: Path) -> None:
+    with pytest.raises(ConfigError, match=f"{flag}: expected 1 or more values"):
+        declare("mini", recipe, [flag, ""], repo_root, repo_root)
