@@ -125,7 +125,7 @@ def compute_features(r: Recipe, title: str, manifests: str, feats: str, kind: st
     settings = {"kind": kind or (r.data.feature if model is None else "encoder"),
                 "speed_perturb": r.data.speed_perturb, "encoder.layers": BELOW[part] or None}
     return r.stage(1, title, "compute_features", in_manifests=manifests, in_public_encoder=model,
-                   in_public_noise=r.data.noise, in_public_rirs=r.data.rirs,
+                   in_public_noise=r.data.noise_manifest, in_public_rirs=r.data.rirs,
                    out_dir=feats, config="features", set=settings, num_jobs=True)
 
 

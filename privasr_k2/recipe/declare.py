@@ -71,7 +71,7 @@ class DataOptions:
     encoder_model: Path | None = path_option("public encoder: its outputs are the features")
     encoder_trained: EncoderPart = option("head", "what is trained of it, besides the head")
     speed_perturb: bool = option(False, "three speeds of every training utterance")
-    noise: Path | None = path_option("lhotse's manifest of noise: a noisy copy of train")
+    noise_manifest: Path | None = path_option("lhotse's manifest of noise: a noisy copy of train")
     rirs: Path | None = path_option("lhotse's manifest of impulse responses: a copy of train")
     lm_text: Path | None = path_option("text of the n-gram LM in place of the corpus's own")
     arpa: Path | None = path_option("a trained ARPA LM in place of the n-gram LM")

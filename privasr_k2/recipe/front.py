@@ -37,7 +37,7 @@ RENAMED = {
     "keep": "--keep-prob",
     "finetune": "--finetune-epochs",
     "tune-epochs": "--finetune-epochs",
-    "noise": "--noise-multiplier",
+    "noise": "--noise-multiplier, or --noise-manifest for recordings of noise",
     "start": "--init",
     "sure": "--public-threshold",
     "candidates": "--top-k",

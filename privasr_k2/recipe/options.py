@@ -111,9 +111,16 @@ def parse(
         conf_value: the default of a key of ``conf/`` with these values, for ``--help``.
 
     Raises:
-        ConfigError: an unknown option, a missing value, or one that does not fit its type.
+        ConfigError: an unknown option, a missing value, or one that does not fit its type; two
+            classes with an option of one name.
     """
-    fields = {f.name: (f, hint) for cls in classes for f, hint in _fields(cls)}
+    fields: dict[str, tuple[dataclasses.Field, Any]] = {}
+    for cls in classes:
+        for field, hint in _fields(cls):
+            if field.name in fields:
+                flag, way_out = f"--{field.name.replace('_', '-')}", "rename one of them"
+                raise ConfigError(flag, "one option of this name", "two", way_out)
+            fields[field.name] = (field, hint)
     given = dict(_pairs([*_words_of_file(words, caller), *words]))
     own = defaults(given)
     if unknown := [name for name in own if name not in fields]:

@@ -36,7 +36,7 @@ def test_noisy_and_reverberant_copies_are_in_train_alone(tmp_path: Path) -> None
     for name in ("noise", "rirs"):
         files[name] = tmp_path / f"{name}_recordings.jsonl.gz"
         RecordingSet.from_recordings(map(Recording.from_file, audio)).to_file(files[name])
-    given = f"--noise {files['noise']} --rirs {files['rirs']} --speed-perturb true"
+    given = f"--noise-manifest {files['noise']} --rirs {files['rirs']} --speed-perturb true"
     work = tmp_path / "work"
     recipe(f"timit ctc --corpus-dir {corpus} --preset tiny {given} --stop-stage 1",
            "--work-dir", work)  # fmt: skip

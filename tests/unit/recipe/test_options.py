@@ -97,6 +97,17 @@ def test_a_corpus_sets_defaults_and_the_last_word_counts() -> None:
         parse(defaults={"nothing_of_it": 1})
 
 
+def test_no_option_hides_another_of_its_name() -> None:
+    with pytest.raises(ConfigError, match="--teachers: expected one option"):
+        options.parse([Options, Options], [], renamed={}, caller=Path("/here"), prog="x", help="")
+
+
+def test_the_noise_of_votes_is_a_number(repo_root: Path, tmp_path: Path) -> None:
+    made = declare("mini_pate", "pate", ["--noise", "40"], repo_root, tmp_path)
+    labels = [s for s in made.stages if s.title.startswith("labels, ctc/gnmax")]
+    assert labels and all("noise=40" in stage.tasks[0].argv for stage in labels)
+
+
 def test_an_old_name_names_the_new_one() -> None:
     with pytest.raises(ConfigError, match="--teachers"):
         parse("--sizes", "3")
