@@ -1,6 +1,6 @@
 """Check the environment: packages, needs of each recipe, and versions of k2, torch and CUDA.
 
-    python -m privasr_k2.bin.doctor
+    privasr doctor
 
 Ends with 0 where the recipe "ctc" can run; otherwise with 2 and with ways out.
 """

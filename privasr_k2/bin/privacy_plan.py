@@ -37,10 +37,11 @@ from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_json
 from privasr_k2.privacy.plan import PlanRequest, plan
+from privasr_k2.privacy.spending import UNITS
 
 _HELP = {
     "kind": "updates (noisy sums; the default), votes (of teachers), counts, queries (per epsilon)",
-    "privacy_unit": "hidden: mention, utterance, call, document, meeting, speaker, user or shard",
+    "privacy_unit": f"hidden: {', '.join(UNITS)}",
     "num_units": "how many there are",
     "person_units": "the most units that one person is: prints the epsilon of a person, too",
     "relation": "'add or remove one' (without it) or 'replace one'",
