@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from privasr_k2 import sections
+from privasr_k2.privacy import events
 from privasr_k2.recipe import front, renames
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.declare import DataOptions, RunOptions
+from privasr_k2.report.kinds import READERS
 from tests.support.pages import commands
 from tests.support.shell_files import ROOT
 
@@ -111,6 +113,13 @@ def test_commands_and_files(page: Path) -> None:
     local = re.findall(r"`((?:local|privasr_k2|tests)/[\w/]+\.(?:py|sh))`", text)
     wrong += [file for file in local if not (ROOT / file).is_file()]
     assert wrong == []
+
+
+def test_the_formats_name_every_event_and_kind_of_artifact() -> None:
+    page = text_of(Path("docs/formats.md"))
+    assert {name for name in events._FORMS if f"`{name}`" not in page} == set()
+    [kinds] = re.findall(r"Kinds of artifacts are `([^`]+)`", page)
+    assert {*kinds.replace("score_<role>", "score").split()} == {*READERS}
 
 
 def test_the_changelog_has_every_earlier_name() -> None:
