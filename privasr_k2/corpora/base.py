@@ -125,7 +125,8 @@ class Corpus:
         lm_text: files (``.txt`` or ``.txt.gz``) with one sentence a line, besides the transcripts.
         user_of: the unit of privacy of an utterance, written to ``supervision.speaker``.
         expected_utterances: part -> count in the official edition; other counts give a warning.
-        public_roles: roles from which a private recipe may take vocabulary and models.
+        public_roles: roles whose references ``wer`` may look at, too, to count false alarms of
+            names. No guarantee depends on it.
         scored_units: recognized unit -> scored unit (TIMIT's 48 -> 39 phones); ``""``: not scored.
         unit: ``word`` or ``phone``, so that tables say WER or PER.
         groups: attributes of a supervision, or keys of its ``custom``, such as ``gender``: errors
