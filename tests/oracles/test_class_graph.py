@@ -128,7 +128,7 @@ def test_costs_are_those_of_the_best_reading(lang: Lang, kind: str, cut_history:
     assert (np.abs(excess[possible]) < 1e-3).mean() > 0.5
 
 
-def test_the_sum_over_readings_is_no_dearer_than_the_best(lang: Lang) -> None:
+def test_the_sum_over_readings_is_no_dearer_than_the_best() -> None:
     lm = class_lm("tree", True)
     sentences = sampled(50)
     sums = lm.token_log_probs(sentences)

@@ -32,7 +32,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def cluster() -> Iterator[Path]:
     """A cluster of this machine; SLURM_CONF points to it. Yields its folder."""
     # Short, for munge's socket, and not world-writable.
     folder = Path(f"/run/privasr-slurm-{os.getpid()}")

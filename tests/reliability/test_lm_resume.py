@@ -31,7 +31,7 @@ def test_killed_and_started_again(
 
     def train(out_dir: Path) -> subprocess.Popen[str]:
         changes = ("epochs=4", "save_every=3", "network.dropout=0.2")
-        flags = train_flags(corpus, repo_root, kind, out_dir, *changes)
+        flags = train_flags(corpus, kind, out_dir, *changes)
         command = [sys.executable, "-m", "privasr_k2.bin.train_lm", *flags, "--raw-text", text]
         run = [str(word) for word in command]
         return subprocess.Popen(run, cwd=repo_root, stderr=subprocess.PIPE, text=True)

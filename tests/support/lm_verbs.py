@@ -36,9 +36,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "manifests", folder / "lang"
 
 
-def train_flags(
-    corpus: tuple[Path, Path], repo_root: Path, kind: str, out_dir: Path, *more: str
-) -> list[object]:
+def train_flags(corpus: tuple[Path, Path], kind: str, out_dir: Path, *more: str) -> list[object]:
     layers = [section(f"lm_{kind}"), section(f"lm_{kind}", "tiny")]
     inputs = ["--in-manifests", corpus[0], "--in-lang", corpus[1], "--out-dir", out_dir]
     return [*inputs, "--device", "cpu", "--config", *layers, "--set", *QUICK, *more]

@@ -102,7 +102,7 @@ def test_the_same_again_and_further_from_there(corpus, tmp_path):
         load_model(tmp_path / "one")
 
 
-def test_kinds_are_checked(tmp_path):
+def test_kinds_are_checked():
     with pytest.raises(ConfigError, match="kind: one of ctc, ctc_attention, las, rnnt, whisper"):
         kind_of([section("decode")])
     for kind, change, message in (
@@ -117,7 +117,7 @@ def test_kinds_are_checked(tmp_path):
             configuration.load(kind_of([section(kind)]).config, [section(kind)], [change])
 
 
-def test_modules_need_no_k2(tmp_path):
+def test_modules_need_no_k2():
     code = "import sys; sys.modules['k2'] = None; import privasr_k2.am.kinds"
     code += ", privasr_k2.decoding.end_to_end"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

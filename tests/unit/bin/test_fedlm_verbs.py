@@ -137,9 +137,7 @@ def test_every_verb_trains_the_part(folder: Path) -> None:
         call("audit", *given, *audit, "--set", *SMALL, *PRIVATE, *few, "marks=241")
 
 
-def test_clients_in_a_fixed_order_are_one_mechanism(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_clients_in_a_fixed_order_are_one_mechanism(folder: Path) -> None:
     order = "--set sampling=ordered client_fraction=null privacy.strategy=square_root"
     order += " privacy.bands=2"
     call("train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, order)

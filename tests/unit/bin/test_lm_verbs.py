@@ -29,12 +29,12 @@ def ngram(corpus: tuple[Path, Path], path: Path) -> Path:
 
 
 def test_one_table_of_all_kinds(
-    corpus: tuple[Path, Path], repo_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    corpus: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lms = [ngram(corpus, tmp_path / "a.arpa.gz")]
     for kind in KINDS:
         lms.append(tmp_path / kind)
-        call("train_lm", *train_flags(corpus, repo_root, kind, lms[-1]))
+        call("train_lm", *train_flags(corpus, kind, lms[-1]))
     out, dev = tmp_path / "perplexity.json", corpus[0] / "cuts_dev.jsonl.gz"
     flags = ["--in-lang", corpus[1], "--in-lm", *lms, "--out-perplexity", out]
     call("perplexity", "--in-cuts", dev, *flags)
@@ -52,17 +52,17 @@ def test_one_table_of_all_kinds(
     assert read_json(out) == found
 
 
-def test_text_of_the_users_own(corpus: tuple[Path, Path], repo_root: Path, tmp_path: Path) -> None:
+def test_text_of_the_users_own(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     text = tmp_path / "books.txt"
     write_text(text, "very very\n\nvery strange very\n")
-    flags = train_flags(corpus, repo_root, "lstm", tmp_path / "lm")
+    flags = train_flags(corpus, "lstm", tmp_path / "lm")
     call("train_lm", *flags, "--raw-text", text)
     lines = (tmp_path / "lm" / "words.txt").read_text().splitlines()
     assert lines[:3] == ["</s> 0", "<unk> 1", "very 2"]
     assert len(lines) == len(GRAMMAR_WORDS) + 2
 
 
-def test_text_of_files(corpus: tuple[Path, Path], repo_root: Path, tmp_path: Path) -> None:
+def test_text_of_files(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     """Without a corpus: several files to learn from, then the softmax alone is trained further."""
     from privasr_k2.training.weights import load_tensors
 
@@ -75,7 +75,7 @@ def test_text_of_files(corpus: tuple[Path, Path], repo_root: Path, tmp_path: Pat
     given = ["--in-text", first, second, "--in-dev", dev, "--in-lang", corpus[1]]
     call("train_ngram", *given, f"--config {section('lm_ngram')} --out-lm {tmp_path}/a.arpa")
     assert "\tname3" in (tmp_path / "a.arpa").read_text()
-    shared = train_flags(corpus, repo_root, "lstm", tmp_path / "lm")[4:]
+    shared = train_flags(corpus, "lstm", tmp_path / "lm")[4:]
     call("train_lm", *given, *shared)
     settings = ("trained=output", "output.tied=false", "epochs=1")
     tuned = f"--in-init {tmp_path}/lm --out-dir {tmp_path}/tuned"
@@ -140,10 +140,10 @@ def test_text_that_is_refused(
     ],
 )
 def test_what_is_refused(
-    more: list[str], named: str, corpus: tuple[Path, Path], repo_root: Path, tmp_path: Path
+    more: list[str], named: str, corpus: tuple[Path, Path], tmp_path: Path
 ) -> None:
     with refused(named):
-        call("train_lm", *train_flags(corpus, repo_root, "lstm", tmp_path / "lm"), *more)
+        call("train_lm", *train_flags(corpus, "lstm", tmp_path / "lm"), *more)
     assert not (tmp_path / "lm").exists()
 
 
@@ -167,7 +167,7 @@ def test_two_processes(corpus: tuple[Path, Path], repo_root: Path, tmp_path: Pat
     torchrun = "-m torch.distributed.run --redirects 1 --tee 1 --standalone --nproc_per_node 2"
     command = [sys.executable, *torchrun.split(), "-m", "privasr_k2.bin.train_lm"]
     more = ("output.cutoffs=[3,9]", "epochs=4")
-    command += map(str, train_flags(corpus, repo_root, "lstm", tmp_path / "lm", *more))
+    command += map(str, train_flags(corpus, "lstm", tmp_path / "lm", *more))
     environment = {**os.environ, "PYTHONPATH": str(repo_root), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path

@@ -171,7 +171,7 @@ def test_a_person_on_many_devices_has_an_epsilon_of_its_own(tmp_path: Path) -> N
         assert factor == 1 if name == "speakers" else 4 < factor < math.inf
 
 
-def test_whole_speakers_on_devices(tmp_path: Path) -> None:
+def test_whole_speakers_on_devices() -> None:
     [device] = clients_of(said(2), replace(ZIPF, client="devices", devices=1))
     assert (device.unit, len(device.utterances)) == ("device", 10)
     clients = clients_of(said(2), replace(ZIPF, client="devices"))

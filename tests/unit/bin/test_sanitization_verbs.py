@@ -226,7 +226,7 @@ def test_a_folder_of_annotated_text_is_read_with_all_beneath(tmp_path):
 
 
 @pytest.mark.shared_data
-def test_the_public_text_makes_lists(shared_data, tmp_path):
+def test_the_public_text_makes_lists(shared_data):
     found = conll_files([shared_data / "ner_text"])
     assert set(found) == {"emerging", "wikigold", "wnut17train"}
 
@@ -265,7 +265,7 @@ def test_rates_have_intervals_where_they_are_asked_for(made, tmp_path):
     assert "intervals" not in read_json(folder / "report.json")["gold"]["ORG"]
 
 
-def test_what_is_measured_is_left_out_of_public_names(made, tmp_path):
+def test_what_is_measured_is_left_out_of_public_names(tmp_path):
     write_text(tmp_path / "b.conll.txt", "-DOCSTART- O\n\nZoe B-person\n\n-DOCSTART- O\n\nGo O\n")
     write_text(tmp_path / "a.conll", CONLL)
     command = f"tag_entities --raw-conll {tmp_path} --out-text {tmp_path}/text.jsonl"

@@ -251,7 +251,7 @@ def test_storage_that_could_run_something(icefall: Path, tmp_path: Path) -> None
     assert not mark.exists()
 
 
-def test_audio_that_is_made_by_commands(icefall: Path, tmp_path: Path) -> None:
+def test_audio_that_is_made_by_commands(icefall: Path) -> None:
     def piped(records: list[dict]) -> list[dict]:
         for record in records:
             source = record["sources"][0]

@@ -105,7 +105,7 @@ def test_public_lists_are_ten_times_what_any_part_uses_and_know_no_user(layers):
     assert public_lists(config.load(MiniConfig, layers[:1], habits)) == public
 
 
-def test_parts_differ_partly_in_their_names(tiny, layers):
+def test_parts_differ_partly_in_their_names(layers):
     settings = config.load(MiniConfig, layers[:1])
     texts = write_texts(settings, public_lists(settings))
     used = {part: set(names_in(sentences_of(users))) for part, users in texts.items()}

@@ -66,7 +66,7 @@ def test_the_verbs_folder_holds_what_lhotse_stores(feats: Path, tmp_path: Path) 
 
 
 def test_stored_features_are_mixed_in_any_folder(
-    feats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feats: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(feats.parent)
     cuts = load_cuts(Path("feats"), "train")

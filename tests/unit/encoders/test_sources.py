@@ -173,7 +173,7 @@ def test_hugging_face_without_a_network(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "out").exists()
 
 
-def test_the_command(index: Path, tmp_path: Path) -> None:
+def test_the_command() -> None:
     argv = [sys.executable, "-m", "privasr_k2", "encoder", "get", "nothing", "--out", "x"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "way out: correct the name" in done.stderr

@@ -375,7 +375,7 @@ def test_no_clock_decides_under_a_claim() -> None:
     assert not any("how many clients" in sentence for sentence in told)
 
 
-def test_the_divisor_is_that_of_the_roster(tmp_path: Path) -> None:
+def test_the_divisor_is_that_of_the_roster() -> None:
     """Noise of the released weights would tell the number of clients with text."""
     config, clients = settings(*PRIVATE, "client_fraction=0.5"), made_clients(12, most=2)
     names = [client.name for client in clients]

@@ -72,9 +72,7 @@ def test_a_misspelled_key(tmp_path: Path) -> None:
     ("options", "way_out"),
     [("train: cuts.jsonl.gz", "correct it; ./run.sh toy RECIPE"), ("teachrs: 3", "teachers")],
 )
-def test_a_default_that_no_recipe_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, way_out: str
-) -> None:
+def test_a_default_that_no_recipe_has(tmp_path: Path, options: str, way_out: str) -> None:
     (home := tmp_path / "egs/toy").mkdir(parents=True)
     for name in ("conf", "local"):
         (tmp_path / name).symlink_to(ROOT / name)

@@ -257,7 +257,7 @@ def test_signals_reach_the_child_and_its_children(server: warm.WarmServer, tmp_p
 
 
 @pytest.mark.skipif(not warm.is_exact(), reason="stages start cold with torch 2")
-def test_a_verb_is_started_anew_where_the_server_has_died(tmp_path: Path, repo_root: Path) -> None:
+def test_a_verb_is_started_anew_where_the_server_has_died(tmp_path: Path) -> None:
     command = launch.Command(1, launch.argv_of(["wer", "--help"]), tmp_path / "log")
     with launch.Pool(at_once=1, work_dir=tmp_path) as pool:
         for _ in range(2):

@@ -72,7 +72,7 @@ def test_epsilon_is_that_of_the_longest_list_and_composes():
 @pytest.mark.parametrize(
     "values", [("keep_prob=0",), ("method=tag",), ("method=delete",), ("mentions=0",)]
 )
-def test_what_depends_on_no_word_costs_nothing_and_is_entered_all_the_same(tmp_path, values):
+def test_what_depends_on_no_word_costs_nothing_and_is_entered_all_the_same(values):
     options = given(*values)
     found = guarantee(options, SIZES if options.method == "replace" else {})
     [composed] = guarantees([spending(options, found)])

@@ -172,7 +172,7 @@ def test_users_must_be_known_and_in_one_part():
         ("tolerance=0", "tolerance must be above 0"),
     ],
 )
-def test_bad_settings(repo_root, value, message):
+def test_bad_settings(value, message):
     with pytest.raises(ConfigError, match=message):
         config.load(SplitConfig, [section("split_text")], [value])
 
