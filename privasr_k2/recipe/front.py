@@ -82,6 +82,8 @@ def recipe_names(root: Path) -> list[str]:
 
 def overview(root: Path) -> str:
     """The text of ``./run.sh --help``."""
+    corpora, recipes = corpus_names(root), recipe_names(root)
+    width = max(map(len, (*corpora, *recipes)))
     lines = [
         "./run.sh [CORPUS [RECIPE]] [--option value]...",
         "",
@@ -94,16 +96,10 @@ def overview(root: Path) -> str:
         "  ./run.sh lhotse:NAME ctc --corpus-dir D   a corpus that lhotse has a recipe for",
         "",
         "corpora:",
-        *(
-            f"  {name:12} {find_corpus(name, root, root).description}"
-            for name in corpus_names(root)
-        ),
+        *(f"  {name:{width}} {find_corpus(name, root, root).description}" for name in corpora),
         "",
         "recipes (./run.sh CORPUS RECIPE --help lists the options):",
-        *(
-            f"  {name:12} {_summary(root / f'local/recipes/{name}.py')}"
-            for name in recipe_names(root)
-        ),
+        *(f"  {name:{width}} {_summary(root / f'local/recipes/{name}.py')}" for name in recipes),
     ]
     return "\n".join(lines)
 

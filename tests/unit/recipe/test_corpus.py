@@ -18,7 +18,9 @@ def test_every_corpus_of_egs_is_read() -> None:
         corpus = find_corpus(name, ROOT, ROOT)
         # Only one folder of egs/ has people that another has, too: one ledger name for both.
         assert corpus.people == ("an4" if name == "an4_prompts" else name)
-        assert corpus.description
+        started = (ROOT / f"egs/{name}/run.sh").read_text(encoding="utf-8")
+        assert corpus.description and started.splitlines()[1] == f"# {corpus.description}"
+        assert started.endswith(f'/../../run.sh" {name} "$@"\n')
         for recipe in (*corpus.recipes, *corpus.recipe_definitions):
             assert corpus.for_recipe(recipe, ROOT).definition.is_file()
 
