@@ -184,12 +184,6 @@ def test_run_refuses(arguments: tuple[str, ...], message: str) -> None:
     assert done.returncode == 2 and message in done.stderr
 
 
-def test_help_is_the_header_comment() -> None:
-    lines = RUN.read_text(encoding="utf-8").splitlines()[1:]
-    head = [line[1:].removeprefix(" ") for line in lines[: lines.index("set -euo pipefail")]]
-    assert run("--help").stdout.splitlines() == head
-
-
 def test_what_is_missing_or_fails_stands_in_the_table(tmp_path: Path) -> None:
     for name in ("books/books.txt.gz", "ami/turns.tsv.gz"):
         (tmp_path / name).parent.mkdir()

@@ -97,7 +97,13 @@ def header(path: Path) -> list[str]:
     return [line.removeprefix("#").removeprefix(" ") for line in kept]
 
 
-@pytest.mark.parametrize("name", ["tests/run.sh", "local/lock.sh", "local/install_env.sh"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("benchmarks/run.sh", "local/install_env.sh", "local/lock.sh"),
+        *("tests/run.sh", "tests/smoke.sh"),
+    ],
+)
 def test_help_is_the_header_comment(name: str) -> None:
     command = ["bash", str(ROOT / name), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
