@@ -1,6 +1,5 @@
 """Stages 5 to 8 of wordvotes: candidates, votes, LMs of them, and what is recognized with these."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -75,16 +74,15 @@ def candidates(r: Recipe, o: Any, s: Sides, grammars: str) -> str:
     if o.word_list is None and not grammars:
         return s.lang
     return words_in_tokens(r, o, s, "lang directory of candidates", f"{s.lang}_candidates",
-                           filter(None, [o.word_list]), grammars)
+                           grammars, in_public_further_text=o.word_list)
 
 
-def words_in_tokens(r: Recipe, o: Any, s: Sides, title: str, lang: str, more: Iterable[Any],
-                    grammars: str = "") -> str:
+def words_in_tokens(r: Recipe, o: Any, s: Sides, title: str, lang: str, grammars: str,
+                    **more: Any) -> str:
     """A lang directory of the public words and more, in the tokens of the public model."""
     bpe = f"{s.lang}/bpe.model" if r.data.token_type.startswith("bpe_") else ""
     return prepare_lang(r, 5, title, lang, in_public_manifests=s.public,
-                        raw_public_lm_text=o.graph_text, in_further_text=list(more),
-                        in_public_lists=grammars,
+                        raw_public_lm_text=o.graph_text, **more, in_public_lists=grammars,
                         in_tokens=f"{s.lang}/tokens.txt", in_bpe_model=bpe)
 
 
@@ -140,7 +138,8 @@ class Lms:
         """Stage 6: words, and the n-gram LM, of all private text. Nothing protects it."""
         r, s, folder = self.r, self.sides, system.folder
         lang = words_in_tokens(r, self.o, s, "lang directory with all private words",
-                               f"{folder}/lang", [f"{s.private}/cuts_train.jsonl.gz"], self.lists)
+                               f"{folder}/lang", self.lists,
+                               in_further_text=f"{s.private}/cuts_train.jsonl.gz")
         public = self.public(lang, folder)
         lm = r.stage(6, "n-gram LM of all private text", "train_ngram", config="lm_ngram",
                      in_manifests=s.private, in_lang=lang, out_lm=f"{folder}/private.arpa.gz",

@@ -38,7 +38,8 @@ def main() -> None:
     args = cli.arguments(
         __doc__,
         in_manifests="[DIR]|--in-public-manifests cuts_<role>.jsonl.gz, maybe lexicon.txt",
-        in_further_text="[FILE...] tagged or plain text whose words join the vocabulary",
+        in_further_text="[FILE...]|--in-public-further-text tagged or plain text whose words join"
+        " the vocabulary",
         raw_lm_text="[FILE]|--raw-public-lm-text a sentence a line, in place of lm_text.txt.gz",
         in_public_lists="[DIR]|--raw-public-lists name lists, whose words join the vocabulary",
         in_tokens="[FILE]|--raw-tokens tokens.txt of another language folder or model",

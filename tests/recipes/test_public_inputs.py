@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.privacy import public_inputs
+from privasr_k2.privacy.lineage import lineage
 from privasr_k2.privacy.public_inputs import _violations
 from privasr_k2.privacy.readings import Persons, Roles, Stage, in_role
 from privasr_k2.recipe.front import declare
@@ -89,6 +90,32 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_no_default_is_refused(work: Path, words: str, releases: int) -> None:
     found = [list(_violations(stage, None)) for stage in stages(work, words)]
     assert found == [[]] * releases
+
+
+@pytest.mark.parametrize(
+    ("words", "output"),
+    [
+        ("mini classlm", "exp/classlm_tdnn_phone/sanitized_text"),
+        ("mini compose", "exp/compose_tdnn_phone/lm/federated"),
+        ("mini fedlm", "exp/fedlm_tdnn_phone_char_lstm/lm/fl_all_noise_0.5"),
+        ("mini fmp", "exp/fmp_tdnn_phone_speaker/eps_user_1/marginals.safetensors"),
+        ("mini personal", "exp/personal_tdnn_phone_speaker_lstm/lm/federated"),
+        ("mini_pate pate", "exp/pate_char_speaker_token_heads/ctc/gnmax_250_8/am"),
+        ("mini_pate dpsgd", "exp/dpsgd_char_speaker/ctc/dpsgd_8/am"),
+        ("an4 wordvotes --word-list text", "exp/wordvotes_phone/eps_8/graph"),
+        ("an4 wordvotes --graph-text text --grammars true --word-list text --students true",
+         "exp/wordvotes_phone_grammars/eps_8_student/am"),
+        ("mini_pate pate --graph true --word-votes 4 --word-list text",
+         "exp/wordvotes_char/eps_4/graph"),
+    ],
+)  # fmt: skip
+def test_what_may_leave_is_made_of_releases_and_public_data(
+    work: Path, words: str, output: str
+) -> None:
+    """As docs/privacy.md has it."""
+    assert list(stages(work, words))
+    behind = lineage(work / output, work)
+    assert behind.spent and (behind.unprotected, behind.unknown) == ([], [])
 
 
 def test_a_vocabulary_of_private_text_is_found(work: Path) -> None:
