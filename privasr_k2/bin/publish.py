@@ -5,8 +5,8 @@ r"""Copy what a guarantee covers to a folder that may leave the machine, or chec
     privasr publish --check published
 
 PATH is what a recipe has made: the model's folder of a private training, of a student, or of an LM
-of sanitized text; labels; marginals; released words; sanitized text. A path without a release
-behind it is refused, and so is one that any unprotected, unknown or changed input went into.
+of released text; labels; marginals; released words; sanitized text. A path without a release behind
+it is refused, and so is one that any unprotected, unknown or changed input went into.
 
 --out gets weights or released files, tokens, public settings, privacy.json with all releases behind
 them, a model card (README.md), and published.json with hashes. Nothing else is copied: no
