@@ -141,7 +141,7 @@ def public_lm(r: Recipe, o: PublicOptions, s: Sides, lang: str, out: str, *,
     """
     def train(file: str, **text: Any) -> str:
         return r.stage(number, "n-gram LM of public text", "train_ngram", config="lm_ngram",
-                       in_lang=lang, raw_arpa=r.data.arpa, out_lm=file, **text)
+                       in_lang=lang, raw_public_arpa=r.data.arpa, out_lm=file, **text)
 
     if not s.public:
         return train(out, in_public_text=o.graph_text)

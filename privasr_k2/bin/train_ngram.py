@@ -56,7 +56,9 @@ def main() -> None:
     cli.add_flags(
         source, in_text="[FILE+]|--in-public-text *.jsonl(.gz) or plain, not the corpus's"
     )
-    cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
+    cli.add_flags(
+        source, raw_arpa="[PATH]|--raw-public-arpa an ARPA file to take instead of estimating one"
+    )
     cli.add_flags(source, in_votes="[DIR] released words and bigrams: of vote_words")
     cli.add_flags(
         parser,

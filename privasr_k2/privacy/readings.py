@@ -122,7 +122,7 @@ class Stage:
 
     def _roles_of_text(self) -> tuple[str, ...]:
         dev = () if self.values("--in-dev") or self.verb == "prepare_fmp" else ("dev",)
-        if self.values("--in-text", "--raw-arpa"):
+        if self.values("--in-text", "--raw-arpa", "--raw-public-arpa"):
             return dev
         other = bool(self.values("--raw-text")) and self.setting("text") in ("auto", "lm_text")
         return dev if other else ("train", *dev)  # lm_text.txt.gz may be of the people of train

@@ -105,6 +105,7 @@ def test_no_default_is_refused(work: Path, words: str, releases: int) -> None:
         ("an4 wordvotes --word-list text", "exp/wordvotes_phone/eps_8/graph"),
         ("an4 wordvotes --graph-text text --grammars true --word-list text --students true",
          "exp/wordvotes_phone_grammars/eps_8_student/am"),
+        ("mini_pate wordvotes --arpa text", "exp/wordvotes_char/eps_8/graph"),
         ("mini_pate pate --graph true --word-votes 4 --word-list text",
          "exp/wordvotes_char/eps_4/graph"),
     ],
