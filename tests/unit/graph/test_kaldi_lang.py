@@ -78,7 +78,9 @@ def test_the_graph_is_that_of_our_own_folder(folder: Path, arpa: bool) -> None:
     for labels in ([2, 3], [3], [2, 1, 3, 3, 1, 2, 2], [3, 1, 3, 2, 1, 2, 3]):
         found, wanted = cost(graph.TLG, labels), cost(compiled.TLG, labels)
         assert found[0] == pytest.approx(wanted[0], abs=1e-3)
-        assert found[1] == wanted[1] or "be" in {graph.words[word] for word in found[1]}
+        # "b" and "be" sound alike, and may cost the same.
+        sounds = [[graph.words[w].replace("be", "b") for w in path] for _, path in (found, wanted)]
+        assert sounds[0] == sounds[1]
     assert lexicon_text(lang.pronunciations) == LEXICON
     assert np.isfinite(graph.TLG.finals).any()
 
