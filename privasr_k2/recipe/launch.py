@@ -32,6 +32,8 @@ _GRACE_SECONDS = 10.0
 SHARING = frozenset({"audit", "train_am", "train_fedlm", "train_lm", "train_student", "tune_fedlm"})
 # torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
 _TORCHRUN = ("-m", "torch.distributed.run", "--redirects", "1", "--tee", "1")
+# --standalone of torch 1.13 has one port on a machine: the first training to end ends the others.
+_ALONE = ("--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0")
 _SRUN = ("srun", "--ntasks-per-node=1")
 _Process: TypeAlias = subprocess.Popen | WarmProcess
 _SHARED_FILES_SECONDS = 10.0  # a network file system may hide another node's file for so long
@@ -100,7 +102,7 @@ def argv_of(argv: Sequence[str], launcher: Sequence[str] = ("local",)) -> tuple[
         return (sys.executable, *module)
     if kind == "slurm":
         return (*_SRUN, sys.executable, *_TORCHRUN, *torchrun, *module)
-    alone = () if any(word.startswith("--nnodes") for word in torchrun) else ("--standalone",)
+    alone = () if any(word.startswith("--nnodes") for word in torchrun) else _ALONE
     return (sys.executable, *_TORCHRUN, *alone, *torchrun, *module)
 
 

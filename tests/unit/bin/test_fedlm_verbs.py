@@ -1,11 +1,10 @@
-"""make_clients, train_fedlm, audit_fedlm and prepare_earnings21_clients from the command line."""
+"""make_clients, train_fedlm, audit and prepare_earnings21 from the command line."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from privasr_k2.lm.neural.files import load_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.privacy.spending import Spending
+from privasr_k2.recipe.launch import argv_of
 from privasr_k2.training.weights import load_tensors
 from tests.support.conf import section
 from tests.support.fed_small import PRIVATE, VOCABULARY, made_clients
@@ -29,12 +29,9 @@ ROOT = Path(__file__).parents[3]
 
 def started(processes: int, *command: object) -> None:
     """A verb in processes of its own."""
-    # torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
-    torchrun = ["-m", "torch.distributed.run", "--redirects", "1", "--tee", "1", "--standalone"]
-    launcher = [] if processes == 1 else [*torchrun, "--nproc_per_node", str(processes)]
-    verb, *words = words_of(*command)
+    torchrun = ("torchrun", "--nproc_per_node", str(processes))
+    whole = argv_of(words_of(*command), ("local",) if processes == 1 else torchrun)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    whole = [sys.executable, *launcher, "-m", f"privasr_k2.bin.{verb}", *words]
     done = subprocess.run(whole, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -6,13 +6,13 @@ import gzip
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from privasr_k2.fileio import read_json, write_jsonl, write_text
 from privasr_k2.graph.lang import symbols_text
+from privasr_k2.recipe.launch import argv_of
 from tests.support.conf import section
 from tests.support.lm_verbs import corpus as corpus  # a fixture
 from tests.support.lm_verbs import train_flags
@@ -164,10 +164,9 @@ def test_a_model_of_other_words_is_refused(corpus: tuple[Path, Path], tmp_path: 
 @pytest.mark.slow
 def test_two_processes(corpus: tuple[Path, Path], repo_root: Path, tmp_path: Path) -> None:
     """Under torchrun, with clusters that a process's batch may not touch."""
-    torchrun = "-m torch.distributed.run --redirects 1 --tee 1 --standalone --nproc_per_node 2"
-    command = [sys.executable, *torchrun.split(), "-m", "privasr_k2.bin.train_lm"]
     more = ("output.cutoffs=[3,9]", "epochs=4")
-    command += map(str, train_flags(corpus, "lstm", tmp_path / "lm", *more))
+    flags = map(str, train_flags(corpus, "lstm", tmp_path / "lm", *more))
+    command = argv_of(["train_lm", *flags], ("torchrun", "--nproc_per_node", "2"))
     environment = {**os.environ, "PYTHONPATH": str(repo_root), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path

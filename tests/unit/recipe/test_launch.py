@@ -83,11 +83,13 @@ def test_torchrun_starts_verbs_that_share_their_work() -> None:
     verb = ("-m", "privasr_k2.bin.train_lm", "--x")
     two = ("torchrun", "--nproc_per_node", "2")
     here = launch.argv_of(["train_lm", "--x"], two)
-    assert here[0] == sys.executable and here[-6:] == ("--standalone", *two[1:], *verb)
-    assert "--standalone" not in launch.argv_of(["train_lm"], ("torchrun", "--nnodes=2"))
+    # A free port: trainings side by side do not meet.
+    own_port = ("--rdzv_endpoint", "localhost:0")
+    assert here[0] == sys.executable and here[-7:] == (*own_port, *two[1:], *verb)
+    assert own_port[0] not in launch.argv_of(["train_lm"], ("torchrun", "--nnodes=2"))
     on_nodes = launch.argv_of(["train_lm", "--x"], ("slurm", "--nodes", "2", *two))
     assert on_nodes[0] == "srun" and on_nodes[-5:] == (*two[1:], *verb)
-    assert "--standalone" not in on_nodes
+    assert own_port[0] not in on_nodes
     alone = (sys.executable, "-m", "privasr_k2.bin.train_dpsgd")
     for launcher in (two, ("slurm", *two)):
         assert launch.argv_of(["train_dpsgd"], launcher) == alone

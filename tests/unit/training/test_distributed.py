@@ -8,6 +8,7 @@ import sys
 
 import torch
 
+from privasr_k2.recipe import launch
 from privasr_k2.training.distributed import choose_device, join
 from privasr_k2.training.weights import load_tensors
 from tests.support.distributed import SCRIPT
@@ -17,9 +18,7 @@ def test_two_processes_equal_one(tmp_path, repo_root):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     environment = {**os.environ, "PYTHONPATH": str(repo_root), "OMP_NUM_THREADS": "1"}
-    # torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
-    torchrun = ["-m", "torch.distributed.run", "--redirects", "1", "--tee", "1", "--standalone"]
-    torchrun += ["--nproc_per_node", "2"]
+    torchrun = [*launch._TORCHRUN, *launch._ALONE, "--nproc_per_node", "2"]
     for name, launcher in (("one", []), ("two", torchrun)):
         command = [sys.executable, *launcher, str(script), str(tmp_path / name)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
