@@ -70,6 +70,11 @@ class Lms:
         """Where the LMs of a setting stand."""
         return f"{self.r.exp}/{setting.name}/lm"
 
+    @property
+    def dev(self) -> dict[str, str]:
+        """Text that decides when to stop and how to smooth; it is public where a claim holds."""
+        return {"in_public_dev_text" if self.released else "in_dev": self.s.part("dev")}
+
 
 def adaptation_text(r: Recipe, s: Sanitized, percent: float) -> tuple[str, str]:
     """Stage 7: original text to adapt to, and the ledger's entry that nothing protects it."""
@@ -84,13 +89,14 @@ def adaptation_text(r: Recipe, s: Sanitized, percent: float) -> tuple[str, str]:
 
 def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
     """Stage 9: word n-gram (M1), class n-gram (M2), LSTM (M4), n-grams that approximate it (M3)."""
-    r, s, out, dev = c.r, c.s, c.folder(setting), c.s.part("dev")
+    r, s, out = c.r, c.s, c.folder(setting)
+    of_dev = c.dev if c.released else {"in_manifests": s.texts}
     r.stage(9, f"M1, word n-gram, {setting.name}", "train_ngram", config="lm_ngram", in_text=texts,
-            in_manifests=s.texts, in_lang=c.lang, out_lm=f"{out}/M1.arpa.gz")
+            **of_dev, in_lang=c.lang, out_lm=f"{out}/M1.arpa.gz")
     r.stage(9, f"M2, class n-gram, {setting.name}", "train_ngram", config="class_lm", in_text=texts,
-            in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_class_lm=f"{out}/M2",
+            in_public_lists=s.public_lists, **c.dev, in_lang=c.lang, out_class_lm=f"{out}/M2",
             set={"sub_lm": c.sub_lm})
-    train_lm(r, 9, f"M4, LSTM, {setting.name}", "lstm", f"{out}/M4", in_text=texts, in_dev=dev,
+    train_lm(r, 9, f"M4, LSTM, {setting.name}", "lstm", f"{out}/M4", in_text=texts, **c.dev,
              in_lang=c.lang, set={"epochs": c.lm_epochs})
     approximate(c, 9, setting, texts)
 
@@ -99,7 +105,7 @@ def approximate(c: Lms, number: int, setting: Setting, texts: Sequence[str]) -> 
     """M3: an n-gram LM with the probabilities of M4."""
     out = c.folder(setting)
     c.r.stage(number, f"M3, n-grams of M4, {setting.name}", "train_ngram", device=True,
-              config="approximate", in_lm=f"{out}/M4", in_text=texts, in_dev=c.s.part("dev"),
+              config="approximate", in_lm=f"{out}/M4", in_text=texts, **c.dev,
               in_lang=c.lang, out_lm=f"{out}/M3.arpa.gz")
 
 
@@ -162,8 +168,9 @@ def add_system(
 ) -> None:
     """Declare a system with an LM; it is ``against`` those of a setting and name that there are."""
     original = c.systems.get(("original", model)) if setting.kind == "sanitized" else None
-    # The words of an LM's vocabulary are in no release, unless they are the released text's.
-    covered = c.released and setting.kind == "sanitized"
+    # The words of an LM's vocabulary are in no release, unless they are the released text's. With
+    # speech its tokens are of what was said in train, and errors are those of a model of it.
+    covered = c.released and setting.kind == "sanitized" and not c.s.am
     declared = c.r.system(
         f"{setting.name}/{name}", label=f"{name}, {setting.name}", setting=setting.kind,
         model=model, method="not_private" if setting.kind == "original" else "classlm",

@@ -204,6 +204,10 @@ def tagged_parts(
 def text_lang(
     r: Recipe, s: Sanitized, title: str, lang: str, texts: Sequence[str], *, all_words: bool
 ) -> str:
-    """Stage 8: the lang directory of texts and public lists; ``all_words``: of the corpus, too."""
-    return prepare_lang(r, 8, title, lang, in_manifests=s.texts, in_further_text=texts,
-                        in_public_lists=s.public_lists, **s.tokens, set={"corpus_words": all_words})
+    """Stage 8: the lang directory of texts and public lists; ``all_words``: of the corpus, too.
+
+    With speech the corpus's lexicon says how words of the acoustic model are spoken.
+    """
+    own = {"in_manifests": s.texts, "set": {"corpus_words": all_words}} if all_words or s.am else {}
+    return prepare_lang(r, 8, title, lang, **own, in_further_text=texts,
+                        in_public_lists=s.public_lists, **s.tokens)

@@ -74,7 +74,10 @@ def add_voted(c: class_lms.Lms, o: VotedTextOptions) -> None:
         compare_with=[base.declared], protects=PROTECTS)
     lms = TextLms(c.r, o, c.s, c.lang, number=10, text=c.s)
     lm = lms.of_votes(declared, o.word_votes, base.lm)
-    declared.add("privacy_words", declared.artifacts["privacy"])
-    declared.add("privacy", c.s.privacy)
+    if c.s.am:  # as for M1 of sanitized text: what finds its words has no guarantee
+        del declared.artifacts["privacy"]
+    else:
+        declared.add("privacy_words", declared.artifacts["privacy"])
+        declared.add("privacy", c.s.privacy)
     declared.add("perplexity", f"{c.r.exp}/perplexity_test.json#{lm}")
     c.systems["voted", "M1"] = LmSystem("M1", declared, lm)

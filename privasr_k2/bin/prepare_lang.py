@@ -56,10 +56,10 @@ def main() -> None:
             for role in roles(manifests)
             if role != "pool"  # its texts, where there are any, are not to be known
         }
-    elif lm_text is None:
-        expected = "--in-manifests, or --raw-lm-text"
-        raise ConfigError("the command line", expected, "neither", "give one")
-    has_lm_text = args.raw_lm_text or lm_text.exists()
+    elif lm_text is None and not args.in_further_text and args.in_public_lists is None:
+        expected = "--in-manifests, --raw-lm-text, --in-further-text or --in-public-lists"
+        raise ConfigError("the command line", expected, "none of them", "give one")
+    has_lm_text = args.raw_lm_text or (lm_text is not None and lm_text.exists())
     report = build_lang(
         args.out_dir,
         config,

@@ -29,7 +29,7 @@ def main() -> None:
     )
     cli.add_flags(
         parser,
-        in_dev="[FILE] text in place of the cuts of dev",
+        in_dev="[FILE]|--in-public-dev-text text in place of the cuts of dev",
         in_init="[DIR] train this model further: of the same form and words",
         out_dir="PATH the model's folder",
     )

@@ -65,7 +65,7 @@ def main() -> None:
         raw_lm_text="[FILE]|--raw-public-lm-text a sentence a line, in place of lm_text.txt.gz",
         in_lm="[LM] the model to approximate: of train_lm",
         in_public_lists="[DIR] for classes: per.txt, org.txt, ...",
-        in_dev="[FILE] text whose perplexity is logged, in place of the cuts'",
+        in_dev="[FILE]|--in-public-dev-text text whose perplexity is logged, in place of the cuts'",
     )
     vocabulary = parser.add_mutually_exclusive_group(required=True)
     cli.add_flags(

@@ -121,7 +121,11 @@ class Stage:
         return (str(role),) if role else None
 
     def _roles_of_text(self) -> tuple[str, ...]:
-        dev = () if self.values("--in-dev") or self.verb == "prepare_fmp" else ("dev",)
+        dev = (
+            ()
+            if self.values("--in-dev", "--in-public-dev-text") or self.verb == "prepare_fmp"
+            else ("dev",)
+        )
         if self.values("--in-text", "--raw-arpa", "--raw-public-arpa"):
             return dev
         other = bool(self.values("--raw-text")) and self.setting("text") in ("auto", "lm_text")
