@@ -6,7 +6,6 @@ import ast
 import dataclasses
 import difflib
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +22,8 @@ from privasr_k2.recipe.settings import keys_of
 from privasr_k2.recipe.systems import System
 
 _REPORT = "report"  # of the results that are there
-#: An option in the text of a recipe.
-_FIELD = re.compile(r"^    (\w+): [^=]*= (?:option|from_conf|path_option)\(", re.MULTILINE)
+#: What declares an option in a recipe.
+_DECLARING = ("option", "from_conf", "path_option")
 #: Old names of options, with what stands in their place.
 RENAMED = {
     "units": "--token-type",
@@ -268,8 +267,7 @@ def _check_defaults(corpus: Corpus, known: set[str], root: Path) -> None:
     files = [
         file for folder in ("recipes", "stages") for file in (root / "local" / folder).iterdir()
     ]
-    text = "\n".join(file.read_text(encoding="utf-8") for file in files if file.suffix == ".py")
-    every = known | set(_FIELD.findall(text))
+    every = known.union(*(_fields(file) for file in files if file.suffix == ".py"))
     for name in others:
         if name not in every:
             near = difflib.get_close_matches(name, every, 1)
@@ -277,6 +275,19 @@ def _check_defaults(corpus: Corpus, known: set[str], root: Path) -> None:
             way_out = f"did you mean {near[0]}?" if near else f"correct it; {lists}"
             place = corpus.home / "corpus.yaml"
             raise ConfigError(f"{place}: options", "options of a recipe", name, way_out)
+
+
+def _fields(file: Path) -> set[str]:
+    """The options that a recipe or its stages declare."""
+    return {
+        node.target.id
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Name)
+        and node.value.func.id in _DECLARING
+    }
 
 
 def _summary(file: Path) -> str:
