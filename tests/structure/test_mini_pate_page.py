@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from privasr_k2.report.results import Row, read_rows
@@ -23,29 +24,49 @@ def test_acoustic_models_and_words_in_the_graph() -> None:
     page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
     rows = read_rows(FOLDER / "results_dpsgd.jsonl")
     tuned = rates([row for row in rows if row.kind == "score_test"])
-    public, began, ended, noisy, clean = (
-        tuned[f"ctc/{name}"]
-        for name in ("public", "self_trained", "nonprivate", "dpsgd_8", "dpsgd_inf")
-    )
+    public, began, ended = (tuned[f"ctc/{x}"] for x in ("public", "self_trained", "nonprivate"))
     text = "public {:.2f} %, taught by its own guesses at the pool {:.2f} %, not private {:.2f} %."
     assert text.format(public, began, ended) in page
-    assert f"{noisy:.2f} % at epsilon 8, {clean:.2f} % without noise" in page
-    closed = [round(100 * (began - rate) / (began - ended)) for rate in (noisy, clean)]
-    assert f"close {closed[0]} % of the gap net of self-training" in page
-    assert f"without noise it is {closed[1]} %" in page
+    budgets = ("1", "4", "8")
+    private = [tuned[f"ctc/dpsgd_{epsilon}"] for epsilon in budgets]
+    text = "{:.2f} % at epsilon 1, {:.2f} % at epsilon 4, {:.2f} % at epsilon 8, {:.2f} % without"
+    assert text.format(*private, tuned["ctc/dpsgd_inf"]) in page
+    closed = [math.floor(100 * (began - rate) / (began - ended)) for rate in private]
+    text = "250 people close {} % of the gap net of self-training, at 4 {} %, at 8 {} %"
+    assert text.format(*closed) in page
     advice = " ".join((ROOT / "docs/pate.md").read_text(encoding="utf-8").split())
-    assert f"250 synthetic users close {closed[0]} % in a" in advice
+    assert f"250 synthetic users close {closed[-1]} % in a" in advice
     pairs = {
-        row.against: row
+        (row.system, row.against): row
         for row in rows
-        if (row.system, row.metric) == ("ctc/dpsgd_8", "wer_difference")
+        if row.metric == "wer_difference" and row.system.startswith("ctc/dpsgd_")
     }
-    taught, untaught = pairs["ctc/self_trained"], pairs["ctc/public"]
-    assert taught.p_holm is not None and taught.p_holm < 0.001
-    said = f"epsilon 8 gains {-float(untaught.value):.2f} points (p = {untaught.p_holm:.3f}"  # type: ignore[arg-type]
-    assert said in page
-    [audit] = [float(row.value) for row in rows if row.metric == "audit_lower"]  # type: ignore[arg-type]
-    assert f"The audit finds {audit:.2f} of the claim of 8" in page
+    for (system, against), row in pairs.items():
+        assert row.p_holm is not None
+        gains = against == "ctc/self_trained" and system != "ctc/dpsgd_inf"
+        assert (row.p_holm < 0.001) == gains and gains == (row.p_holm < 0.05)
+    untaught, clean = pairs["ctc/dpsgd_8", "ctc/public"], pairs["ctc/dpsgd_inf", "ctc/self_trained"]
+    assert f"gains {-float(untaught.value):.2f} points (p = {untaught.p_holm:.3f}" in page  # type: ignore[arg-type]
+    assert f"no better (p = {clean.p_holm:.3f} against the taught one)" in page
+    audits = [
+        float(row.value)  # type: ignore[arg-type]
+        for epsilon in budgets
+        for row in rows
+        if (row.system, row.metric) == (f"ctc/dpsgd_{epsilon}", "audit_lower")
+    ]
+    text = "The audits find {:.2f}, {:.2f} and {:.2f} of the claims of 1, 4 and 8."
+    assert text.format(*audits) in page
+    deletions = {
+        row.system: row.value for row in rows if row.metric == "deletions" and not row.group
+    }
+    counts = [deletions[f"ctc/dpsgd_{epsilon}"] for epsilon in ("inf", "8")]
+    assert "with {:.0f} deletions on test for {:.0f} at epsilon 8".format(*counts) in page
+    [spent] = {
+        float(row.value)  # type: ignore[arg-type]
+        for row in rows
+        if row.metric == "epsilon" and row.item.endswith("all in the ledger")
+    }
+    assert f"All three releases together are epsilon {math.ceil(100 * spent) / 100:.2f}." in page
     words = rates(read_rows(FOLDER / "results_wordvotes.jsonl"))
     names = ("public", "nonprivate", "eps_8")
     text = "public words {:.2f} %, all private words {:.2f} %, words by votes at epsilon 8 {:.2f} %"
