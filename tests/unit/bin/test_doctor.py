@@ -27,7 +27,7 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_all_ready(whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor.main() == 0
     shown = capsys.readouterr().out
-    assert "ctc       ready" in shown
+    assert "ctc         ready" in shown
     assert "ways out" not in shown
 
 
@@ -36,7 +36,7 @@ def test_nothing_installed(whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     whole.setattr(environment, "built_with", lambda: (None, None, None, None))
     assert doctor.main() == 2
     shown = capsys.readouterr().out
-    assert "ctc       no: numpy, " in shown
+    assert "ctc         no: numpy, " in shown
     assert "  k2: let path.sh install it" in shown
 
 
@@ -82,4 +82,4 @@ def test_a_missing_tagger_does_not_stop_ctc(
     del locked["spacy"]
     whole.setattr(environment, "installed_version", locked.get)
     assert doctor.main() == 0
-    assert "classlm   no: spacy" in capsys.readouterr().out
+    assert "classlm     no: spacy" in capsys.readouterr().out
