@@ -161,3 +161,39 @@ def test_personal_ways() -> None:
     learned, scored = values["cache", "learn_ms"], values["names", "score_ms"]
     assert f"{learned:.1f} ms of processor time for 100 words to learn" in PAGE
     assert f"and {scored:.0f} with the bonus" in PAGE
+
+
+def test_three_sizes() -> None:
+    rows = read_rows(ROOT / "egs/scotus/results_fedlm_parts.jsonl")
+    server = read_rows(ROOT / "egs/scotus/results_fedlm_no_noise.jsonl")
+    [last] = [float(r.value) for r in server if (r.system, r.metric) == ("server_all", "ppl")]  # type: ignore[arg-type]
+    of = {row.system: row for row in rows if row.metric == "ppl" and not row.group}
+    ppl = {name: float(row.value) for name, row in of.items()}  # type: ignore[arg-type]
+    noises, start = ("1.5", "0.5", "0.2"), "fl_all_from_dev_"
+    bounds = [of[f"{start}noise_{noise}"].person_epsilon or 0.0 for noise in noises]
+    shown = [f"{math.ceil(100 * bound) / 100:.2f}" for bound in bounds[:2]]
+    shown.append(f"{math.ceil(10 * bounds[2]) / 10:.1f}")
+    assert "| epsilon {} | epsilon {} | epsilon {} |".format(*shown) in PAGE
+    for part, label, size in (
+        ("lora_", "adapters (LoRA) of the softmax's first words", "41,560"),
+        ("output_", "the softmax", "1,038,752"),
+        ("", "all weights", "1,170,848"),
+    ):
+        cells = [f"{ppl[f'{start}{part}noise_{noise}']:.1f}" for noise in noises]
+        assert f"| {label} | {size} | {' | '.join(cells)} |" in PAGE
+    for noise in noises:
+        parts = [ppl[f"{start}{part}noise_{noise}"] for part in ("", "lora_", "output_")]
+        assert min(parts) == parts[0]
+    changes = {
+        row.system: row for row in rows if row.against == "dev" and row.metric.startswith("ppl")
+    }
+    gained = {name: float(row.value) for name, row in changes.items() if name.startswith(start)}  # type: ignore[arg-type]
+    worse = gained.pop(f"{start}output_noise_1.5")
+    assert f"epsilon {shown[0]}, by {worse:.1f} %" in PAGE
+    least, most = -max(gained.values()), -min(gained.values())
+    assert f"by {least:.1f} to {most:.1f} % (p = .004 after Holm for each)" in PAGE
+    assert {f"{row.p_holm:.3f}" for name, row in changes.items() if name in gained} == {"0.004"}
+    first, begun, best = ppl["pretrained"], ppl["dev"], ppl[f"{start}noise_1.5"]
+    way = [100 * (first - x) / (first - last) for x in (best, begun)]
+    assert "gone {:.0f} % at epsilon 0.44, but public dev alone {:.0f} %".format(*way) in PAGE
+    assert f"they close {100 * (begun - best) / (begun - last):.0f} %" in PAGE
