@@ -20,18 +20,20 @@ from privasr_k2.recipe.options import Count, option, path_option
 
 CHAINS: dict[str, list[tuple[str, list[str]]]] = {
     "mini_pate": [
-        ("dpsgd", []),
+        ("dpsgd", ["--dpsgd-epsilons", "1 8 inf"]),
         ("pate", ["--vote", "utterance", "--self-trained", "false",
-                  "--unlabeled-data", "none", "--dpsgd-epsilons", "8 inf",
+                  "--unlabeled-data", "none", "--dpsgd-epsilons", "1 8 inf",
                   "--words", "play turn"]),
     ],
     "mini": [
         ("ctc", []),
         ("rescore", []),
         ("classlm", ["--adapt-percent", "15"]),
-        ("fmp", ["--rounds", "1 2 5", "--epsilons", "1"]),
+        ("fmp", ["--rounds", "1 2 5", "--epsilons", "1 4 16"]),
         ("fedlm", ["--nnlm", "lstm", "--confidence-use", "all token",
-                   "--private-confidence-use", "all", "--noises", "0.5", "--scratch", "false"]),
+                   "--private-confidence-use", "all", "--noises", "1 0.5 0.2",
+                   "--private-trained", "lora", "--private-lr", "0.01", "--private-rounds", "40",
+                   "--scratch", "false"]),
     ],
 }
 

@@ -17,8 +17,8 @@ from tests.support.stage_tools import ROOT, clone, hear_interrupts, run, write_p
 #: The options that any recipe of the demonstration is given; each toy has all of them.
 NAMES = (
     "adapt_percent", "rounds", "epsilons", "nnlm", "confidence_use", "private_confidence_use",
-    "noises", "scratch", "teachers", "vote", "self_trained", "unlabeled_data", "dpsgd_epsilons",
-    "words", "also",
+    "noises", "scratch", "private_trained", "private_lr", "private_rounds", "teachers", "vote",
+    "self_trained", "unlabeled_data", "dpsgd_epsilons", "words", "also",
 )  # fmt: skip
 TOY = f'''\
 """A recipe for tests."""

@@ -7,19 +7,31 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from privasr_k2.recipe.front import declare, load_file
+from privasr_k2.recipe.front import declare
 from privasr_k2.recipe.plan import NEUTRAL, values_of, without
 from privasr_k2.recipe.renames import canonical
 
-#: What was the default then.
-EARLIER = {
-    "fedlm": ["--client", "zipf"],
-    "fmp": ["--privacy-unit", "utterance user", "--as-published", "true"],
+#: Options of that demonstration, and those that were defaults then.
+DEMONSTRATION = {
+    "mini_pate": {
+        "dpsgd": "",
+        "pate": "--vote utterance --self-trained false --unlabeled-data none"
+        " --dpsgd-epsilons '8 inf' --words 'play turn'",
+    },
+    "mini": {
+        "ctc": "",
+        "rescore": "",
+        "classlm": "--adapt-percent 15",
+        "fmp": "--rounds '1 2 5' --epsilons 1 --privacy-unit 'utterance user' --as-published true",
+        "fedlm": "--nnlm lstm --confidence-use 'all token' --private-confidence-use all"
+        " --noises 0.5 --scratch false --client zipf",
+    },
 }
 ROOT = Path(__file__).resolve().parents[3]
 RECORDED = json.loads((Path(__file__).parent / "data/releases_of_bash_recipes.json").read_text())
@@ -33,8 +45,8 @@ def _releases(commands: Iterable[Sequence[str]]) -> dict[str, list[str]]:
 
 def _declared(corpus: str, tmp_path: Path) -> Iterator[Sequence[str]]:
     shared = ["--preset", "demo", "--nj", "1", "--work-dir", str(tmp_path)]
-    for recipe, words in load_file(ROOT / "local/demo.py", ROOT).CHAINS[corpus]:
-        words = [*shared, *words, *EARLIER.get(recipe, [])]
+    for recipe, options in DEMONSTRATION[corpus].items():
+        words = [*shared, *shlex.split(options)]
         for stage in declare(corpus, recipe, words, ROOT, tmp_path).stages:
             yield stage.tasks[0].argv
 
