@@ -32,6 +32,9 @@ def stages(r: Recipe, o: Options) -> None:
     if o.measure_sanitizing:
         measured_names.measure(r, o)
         return
+    if o.user_contacts is not None and not o.decode:
+        r.refuse("--user-contacts", "speech, which names are found in", "--decode false",
+                 "remove one of them")
     am = choose_am(r, o) if o.decode else None
     default = (30.0,) if r.data.preset == "tiny" else (12.0, 15.0, 20.0)  # tiny has few users
     percents = default if o.adapt_percent is None else o.adapt_percent

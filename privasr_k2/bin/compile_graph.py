@@ -57,19 +57,21 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, compile, write."""
-    args = cli.arguments(
+    parser = cli.parser(
         __doc__,
         in_lang="[PATH] the language folder",
         raw_kaldi_lang="[DIR] a language folder of Kaldi in its place",
         in_lm="[PATH] the n-gram model, ARPA or *.fst.txt, or a class LM",
         in_hotwords="[FILE] words and phrases that are likely to be said",
         in_contacts="[FILE] names that a user may say, as a class of an ARPA model",
+    )
+    out = parser.add_mutually_exclusive_group(required=True)
+    cli.add_flags(
+        out,
         out_dir="[PATH] the graph folder",
         out_contact_graph="[FILE] *.safetensors; the graph of an ARPA model that takes contacts",
     )
-    if (args.out_dir is None) == (args.out_contact_graph is None):
-        wanted = "--out-dir or --out-contact-graph"
-        raise ConfigError("the command line", wanted, "both or neither", "see --help")
+    args = cli.parse(parser)
     if args.raw_kaldi_lang is None and not (args.in_lang and args.in_lm):
         wanted = "--in-lang and --in-lm, or --raw-kaldi-lang"
         raise ConfigError("the command line", wanted, "something else", "see --help")

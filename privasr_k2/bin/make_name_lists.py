@@ -69,15 +69,16 @@ class NameListConfig(Checked):
 
 def main() -> None:
     """Parse, collect, write."""
-    args = cli.arguments(
-        __doc__,
-        in_tagged="[FILE...] public text, in four classes; for contacts text of the users",
+    parser = cli.parser(
+        __doc__, in_tagged="[FILE...] public text, in four classes; for contacts text of the users"
+    )
+    out = parser.add_mutually_exclusive_group(required=True)
+    cli.add_flags(
+        out,
         out_lists="[DIR] a file for each class",
         out_contacts="[FILE] in its place: names of each user",
     )
-    if (args.out_lists is None) == (args.out_contacts is None):
-        expected = "--out-lists or --out-contacts"
-        raise ConfigError("the command line", expected, "both or neither", "give one of them")
+    args = cli.parse(parser)
     (_contacts if args.out_lists is None else _public)(args)
 
 

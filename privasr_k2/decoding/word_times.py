@@ -7,6 +7,7 @@ cannot tell times: determinization moves words along the path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -39,6 +40,7 @@ def word_spans(
     """
     runs = _runs(labels)
     read = tuple(token for token, _, _ in runs)
+    spelled = partial(_spelled, runs) if repeats else partial(_read_at_once, runs, read)
     # For each word and each position behind it: the position before it, and its span.
     layers: list[dict[_Position, tuple[_Position, tuple[int, int]]]] = []
     before: list[_Position] = [(0, 0)]
@@ -49,13 +51,7 @@ def word_spans(
                 layer.setdefault(after, (position, span))
         for tokens in variants or ():
             for position in before:
-                if not repeats:
-                    end = position[0] + len(tokens)
-                    if tokens and read[position[0] : end] == tuple(tokens):
-                        span = runs[position[0]][1], runs[end - 1][2]
-                        layer.setdefault((end, 0), (position, span))
-                    continue
-                for after, span in _spelled(runs, position, tokens):
+                for after, span in spelled(position, tokens):
                     layer.setdefault(after, (position, span))
         layers.append(layer)
         before = list(layer)
@@ -75,6 +71,20 @@ def _runs(labels: Sequence[int]) -> list[tuple[int, int, int]]:
     starts = np.flatnonzero(np.diff(tokens, prepend=-1))
     runs = zip(tokens[starts].tolist(), starts.tolist(), [*starts[1:].tolist(), len(tokens)])
     return [run for run in runs if run[0]]
+
+
+def _read_at_once(
+    runs: Sequence[tuple[int, int, int]],
+    read: tuple[int, ...],
+    position: _Position,
+    tokens: Sequence[int],
+) -> list[tuple[_Position, tuple[int, int]]]:
+    """As :func:`_spelled` where no run splits; ``read``: the token of each run."""
+    run, _ = position
+    end = run + len(tokens)
+    if not tokens or read[run:end] != tuple(tokens):
+        return []
+    return [((end, 0), (runs[run][1], runs[end - 1][2]))]
 
 
 def _spelled(

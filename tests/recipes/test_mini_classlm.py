@@ -67,6 +67,7 @@ def test_from_text_to_results(copied: Path) -> None:
         ("mini classlm --mix half", "--mix: expected one of em, preset, found 'half'"),
         ("librispeech classlm", "public lists of names, found none for librispeech"),
         (f"{TEXT} --word-votes 8", "a vocabulary of released words alone, found all private words"),
+        (f"{TEXT} --user-contacts 9", "--user-contacts: expected speech"),
         (f"{TEXT} --max-words 9", "--max-words: expected options that change"),
         (f"{TEXT} --gold some", "expected true or false, found 'some'"),
     ],
