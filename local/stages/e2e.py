@@ -294,6 +294,8 @@ def decode_all(r: Recipe, o: E2eOptions, e: E2e, number: int) -> None:
     """Decode test with every system, and count errors."""
     for system, model, am, settings in e.decoded:
         public = system.folder == f"{e.base}/{model}/public"  # its weights are chosen already
+        if public:
+            system.add("weights", e.weights(model))
         decode_test(r, o, e, number, system, f"{system.folder}{e.below}", am=am,
                     weights=e.weights(model), each=False if public else None, **settings)
 
@@ -314,6 +316,7 @@ def decode_test(r: Recipe, o: E2eOptions, e: E2e, number: int, system: Declared,
         weights = tuned_weights(r, e, number, system.name, f"weights of {system.name}", am=am,
                                 decoded=f"{folder}/decode_dev", out=f"{folder}/weights.json",
                                 **settings)
+        system.add("weights", weights)
     hyps = f"{folder}/decode_test"
     recognize(r, e, number, f"decode test, {system.name}", model=am, role="test",
               feats=e.data.feats, weights=weights, out=hyps, **settings)
