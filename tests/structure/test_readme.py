@@ -43,8 +43,8 @@ SHOWN = [
     Shown("an4/mechanisms", *(f"ctc/{x}" for x in ("public", "gumbel_max_42_8", "nonprivate"))),
     Shown("an4/results_wordvotes", "public", "eps_8", "nonprivate"),
     Shown(
-        "scotus/results_fedlm_from_dev",
-        *("dev", "fl_all_from_dev_lora_noise_1.5", "server_all", "scotus/results_fedlm"),
+        "scotus/results_fedlm_all",
+        *("dev", "fl_all_from_dev_noise_1.5", "server_all", "scotus/results_fedlm_no_noise"),
     ),
     Shown("scotus/results_personal", "shared", "cache"),
     Shown("speechocean762/results_encoder", "whisper"),

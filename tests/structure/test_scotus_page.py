@@ -197,3 +197,31 @@ def test_three_sizes() -> None:
     way = [100 * (first - x) / (first - last) for x in (best, begun)]
     assert "gone {:.0f} % at epsilon 0.44, but public dev alone {:.0f} %".format(*way) in PAGE
     assert f"they close {100 * (begun - best) / (begun - last):.0f} %" in PAGE
+
+
+def test_all_weights() -> None:
+    rows = read_rows(ROOT / "egs/scotus/results_fedlm_all.jsonl")
+    lora = read_rows(ROOT / "egs/scotus/results_fedlm_from_dev.jsonl")
+    server = read_rows(ROOT / "egs/scotus/results_fedlm_no_noise.jsonl")
+    [last] = [float(r.value) for r in server if (r.system, r.metric) == ("server_all", "ppl")]  # type: ignore[arg-type]
+    of = {row.system: row for row in rows if row.metric == "ppl" and not row.group}
+    ppl = {name: float(row.value) for name, row in of.items()}  # type: ignore[arg-type]
+    [other] = [row.value for row in lora if (row.system, row.metric) == ("dev", "ppl")]
+    assert other == ppl["dev"]  # adapters began with the same model
+    private = "fl_all_from_dev_noise_1.5"
+    first, begun, best = ppl["pretrained"], ppl["dev"], ppl[private]
+    epsilon = f"{math.ceil(100 * (of[private].person_epsilon or 0.0)) / 100:.2f}"
+    label = "from there: all weights, noise 1.5, clip 0.5, 1,000 rounds"
+    change = 100 * (best / first - 1)
+    assert f"| {label} | {best:.1f} | {change:.1f} | {epsilon} |" in PAGE
+    [pair] = [r for r in rows if (r.system, r.against) == (private, "dev") and "ppl" in r.metric]
+    assert pair.p_holm < 0.001
+    interval = f"(interval {-pair.high:.1f} to {-pair.low:.1f}, p < .001)"
+    start = f"At epsilon {epsilon} a person it is {-pair.value:.1f} % better than the model that it"
+    assert f"{start} begins with** {interval}" in PAGE
+    way = [100 * (first - x) / (first - last) for x in (best, begun)]
+    assert "it has gone {:.0f} %**, where public dev alone has {:.0f} %".format(*way) in PAGE
+    assert f"it closes {100 * (begun - best) / (begun - last):.0f} %" in PAGE
+    tried = {r.item: float(r.value) for r in rows if r.metric == "dev_ppl" and r.system == private}  # type: ignore[arg-type]
+    assert min(tried, key=lambda item: tried[item]) == "1000"
+    assert f"is {tried['150']:.1f} after 150 rounds and {tried['1000']:.1f} after 1,000" in PAGE
