@@ -9,7 +9,7 @@ from annotated_types import MinLen
 from local.stages.clients import public_text_data, refuse_people_of_public_data
 from local.stages.composed import FederatedOptions
 from local.stages.first_pass import FirstPassOptions, own_or_public_first_pass
-from local.stages.marginals import Client
+from local.stages.marginals import ONE_TEXT, Client
 from local.stages.personal import Personalization, shared_lm
 from local.stages.second_pass import NeuralLm
 from privasr_k2.recipe.declare import Recipe
@@ -49,7 +49,8 @@ def stages(r: Recipe, o: Options) -> None:
     base = f"exp/personal_{first.name}" if first else "exp/personal_text"
     r.exp = f"{base}_{o.client}_{o.lm.name if o.lm else o.nnlm}"
     lm = shared_lm(r, o, data, first)                                   # 9-10
-    text = {"in_text": o.nnlm_text} if o.nnlm_text else {"in_manifests": data.manifests}
+    of_file = {"in_text": o.nnlm_text, "set": ONE_TEXT}
+    text = of_file if o.nnlm_text else {"in_manifests": data.manifests}
     background = r.stage(10, "unigrams u of public text", "prepare_fmp", config="fmp_background",
                          **text, in_lm=lm, out_background=f"{r.exp}/background.safetensors")
     m = Personalization(r, o, data, lm, background, first, name=o.nnlm, times=True)

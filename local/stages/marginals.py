@@ -12,6 +12,9 @@ from privasr_k2.recipe.declare import Declared, Recipe
 #: Kernel bandwidth of releases, and of the rows that read them [liu2020, table 4].
 RELEASED_BANDWIDTH = 0.1
 
+#: Values of fmp_background for u of a file alone, whatever texts the corpus's LMs are of.
+ONE_TEXT = {"text": "auto", "train_repeat": 1}
+
 #: What a client is, a key of :data:`privasr_k2.federated.fmp_spoken.CLIENT_UNITS`.
 Client = Literal["speaker", "recording", "document", "part", "prefix", "meeting_speaker"]
 
@@ -22,7 +25,8 @@ def prepare_models(r: Recipe, o: Any, data: Data) -> tuple[str, str]:
     own: dict[str, Any] = {"in_manifests": data.manifests, "raw_text": o.nnlm_text}
     lm = train_lm(r, 9, "neural LM, transformer", "transformer", f"{r.exp}/lm/transformer",
                   in_lang=data.lang, **own, set={"epochs": o.lm_epochs, **text})
-    of_background = {"in_text": o.background} if o.background else {**own, "set": text}
+    of_file = {"in_text": o.background, "set": ONE_TEXT}
+    of_background = of_file if o.background else {**own, "set": text}
     return lm, r.stage(9, "unigrams u of background text", "prepare_fmp", config="fmp_background",
                        **of_background, in_lm=lm,
                        out_background=f"{r.exp}/background.safetensors")

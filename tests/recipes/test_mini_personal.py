@@ -9,7 +9,7 @@ import pytest
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.systems import read_systems
-from tests.support.recipe_tools import recipe
+from tests.support.recipe_tools import dry_run, recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 TINY = "mini personal --preset tiny --decode false --rounds 3 --groups 2"
@@ -46,3 +46,14 @@ def test_from_text_to_a_table_of_ways(tmp_path: Path) -> None:
     assert entry.spending.data == "mini/adapt" and systems["federated"].protects
     assert " ... done" not in recipe(TINY, "--work-dir", work)
     assert len(Ledger(work / "privacy/ledger.json").entries()) == 1
+
+
+@pytest.mark.parametrize("command", ["personal --nnlm-text", "fmp --background"])
+def test_unigrams_of_a_file_are_of_it_alone(command: str, tmp_path: Path) -> None:
+    """AMI's own section mixes meetings with books, which a file alone refuses."""
+    (tmp_path / "books.txt").write_text("a line\n", encoding="utf-8")
+    recipe_of, given = command.split()
+    folders = ("--corpus-dir", tmp_path, "--work-dir", tmp_path / "work")
+    shown = dry_run(f"ami {recipe_of} --decode false", given, tmp_path / "books.txt", *folders)
+    [stage] = [text for name, text in shown.items() if "unigrams u of" in name]
+    assert "text=auto" in stage and "train_repeat=1" in stage
