@@ -130,39 +130,6 @@ def test_from_the_model_of_public_dev() -> None:
     assert f"and {tried['1000']:.1f} in the end" in PAGE
 
 
-def test_personal_ways() -> None:
-    rows = read_rows(ROOT / "egs/scotus/results_personal.jsonl")
-    found = {(row.system, row.metric): row for row in rows if row.item in ("", "all")}
-    values = {key: row.value for key, row in found.items() if isinstance(row.value, float)}
-    shown = {
-        "shared": "shared by all",
-        "cache": "n-gram cache",
-        "marginals": "own unigrams",
-        "names": "bonus for rare words",
-        "fmp": "unigrams of the user and of all",
-        "adapter": "adapters",
-    }
-    assert shown.keys() == {row.system for row in rows if row.metric == "ppl"}
-    [people] = {
-        float(row.value) for row in rows if row.metric == "wins_people" and row.item == "all"
-    }
-    for system, label in shown.items():
-        ppl, last = values[system, "ppl"], values[system, "ppl_last_round"]
-        change = better = ""
-        if system != "shared":
-            change = f" {100 * (ppl / values['shared', 'ppl'] - 1):.1f}"
-            better = f" {values[system, 'wins_better']:.0f}"
-        cells = f"{change} | {last:.1f} | {values[system, 'kept_kb']:.1f} |{better} |"
-        assert f"| {label} | {ppl:.1f} |{cells}" in PAGE
-    best = values["cache", "wins_best"]
-    assert f"the best way for {best:.0f} of {people:.0f} people" in PAGE
-    against = [row for row in rows if row.metric == "ppl_change"]
-    assert len(against) == 5 and all(row.p_holm < 0.001 for row in against)
-    learned, scored = values["cache", "learn_ms"], values["names", "score_ms"]
-    assert f"{learned:.1f} ms of processor time for 100 words to learn" in PAGE
-    assert f"and {scored:.0f} with the bonus" in PAGE
-
-
 def test_three_sizes() -> None:
     rows = read_rows(ROOT / "egs/scotus/results_fedlm_parts.jsonl")
     server = read_rows(ROOT / "egs/scotus/results_fedlm_no_noise.jsonl")
