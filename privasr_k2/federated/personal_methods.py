@@ -104,6 +104,8 @@ class Copy(NamedTuple):
 class Adapter:
     """SGD on the device, from the shared weights on: each utterance is trained on once it is said.
 
+    A device whose training has diverged, so that scores are not finite, scores by the shared model.
+
     Args:
         copies: (K,) for each learning rate its trainer and a scorer of the trainer's model; None
             where the rate is 0.
@@ -131,9 +133,11 @@ class Adapter:
     def log_probs(self, nbests: Sequence[Nbest], plain: np.ndarray) -> np.ndarray:
         columns = []
         for copy, weights in zip(self._copies, self._weights):
+            scores = plain
             if copy is not None:
                 copy.trainer.load(weights)
-            columns.append(plain if copy is None else copy.scorer.nbest_token_log_probs(nbests))
+                scores = copy.scorer.nbest_token_log_probs(nbests)
+            columns.append(scores if np.isfinite(scores).all() else plain)
         return np.stack(columns, axis=1)
 
     @property

@@ -179,6 +179,13 @@ def test_devices_that_train_do_not_see_each_other(folder: Path) -> None:
     assert np.abs(own - alone[-len(own) :]).max() < 1e-6
 
 
+def test_a_device_that_diverges_scores_by_the_shared_model(folder: Path) -> None:
+    scores = scores_of(folder, config("adapter"), [0.0, 0.5, 1e30])
+    assert np.isfinite(scores).all()
+    assert (scores[:, 2] != scores[:, 0]).any()  # some are not finite after several steps alone
+    assert (scores[:, 1] != scores[:, 0]).any()
+
+
 def test_adapters_learn_what_is_said_again(folder: Path) -> None:
     of = config(
         "adapter",
