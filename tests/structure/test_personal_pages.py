@@ -73,3 +73,27 @@ def test_ami() -> None:
     assert f"of `adapt` at epsilon {math.ceil(10 * bound) / 10:.1f} for each" in PAGE
     edges = {row.system: row.value for row in rows if row.metric == "at_edge"}
     assert edges.pop("names") == "strength" and set(edges.values()) == {"no"}
+
+
+def test_mini() -> None:
+    rows = rows_of("mini")
+    values = values_of(rows)
+    assert LABELS.keys() == {row.system for row in rows if row.metric == "ppl"}
+    wers = [row for row in rows if row.metric == "wer" and not row.group and not row.item]
+    wer = {row.system: float(row.value) for row in wers}  # type: ignore[arg-type]
+    for system, label in LABELS.items():
+        change = better = ""
+        if system != "shared":
+            change = f" {100 * (wer[system] / wer['shared'] - 1):.1f}".replace("-0.0", "0.0")
+            better = f" {values[system, 'wins_better']:.0f}"
+        shown = [values[system, metric] for metric in ("ppl", "ppl_last_round", "kept_kb")]
+        cells = " | ".join(f"{value:.1f}" for value in shown)
+        assert f"| {label} | {wer[system]:.2f} |{change} | {cells} |{better} |" in PAGE
+    p = {r.system: r.p_holm for r in rows if (r.metric, r.against) == ("wer_difference", "shared")}
+    assert p["marginals"] < 0.001 and f"{p['fmp']:.2f}" == f"{p['names']:.2f}" == "0.30"
+    people = values["shared", "wins_people"]
+    assert people == 9
+    assert {values[way, "strength"] for way in ("cache", "adapter")} == {0.0}
+    trained = [row for row in rows if row.system == "federated"]
+    [bound] = {row.person_epsilon for row in trained if row.person_epsilon}
+    assert f"`adapt` at epsilon {math.ceil(10 * bound) / 10:.1f} for each" in PAGE
