@@ -12,7 +12,8 @@ from privasr_k2.recipe.systems import read_systems
 from tests.support.recipe_tools import dry_run, recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
-TINY = "mini personal --preset tiny --decode false --rounds 3 --groups 2"
+SPOKEN = "mini personal --preset tiny --rounds 3 --groups 2"
+TINY = f"{SPOKEN} --decode false"
 ROWS = ("shared", "cache", "adapter", "names", "marginals", "fmp")
 
 
@@ -46,6 +47,24 @@ def test_from_text_to_a_table_of_ways(tmp_path: Path) -> None:
     assert entry.spending.data == "mini/adapt" and systems["federated"].protects
     assert " ... done" not in recipe(TINY, "--work-dir", work)
     assert len(Ledger(work / "privacy/ledger.json").entries()) == 1
+
+
+@pytest.mark.timeout(900)  # some fifty stages
+def test_by_default_speech_is_decoded_and_rescored(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    recipe(SPOKEN, "--work-dir", work)
+    exp = work / "exp/personal_tdnn_phone_speaker_lstm"
+    systems = {system.name: system for system in read_systems(exp / "systems.jsonl")}
+    rows = {
+        row["system"]: row["value"]
+        for row in read_jsonl(exp / "results.jsonl")
+        if row["metric"] == "wer" and not row["group"]
+    }
+    assert rows.keys() == set(ROWS) and all(0 < rate <= 100 for rate in rows.values())
+    for name in ROWS:
+        run = read_json(work / systems[name].artifacts["run"])["config"]
+        if run.get("strength", run.get("lam")) == 0:
+            assert rows[name] == rows["shared"]  # the same scores
 
 
 @pytest.mark.parametrize("command", ["personal --nnlm-text", "fmp --background"])
