@@ -8,7 +8,7 @@ import pytest
 
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy.ledger import Ledger
-from privasr_k2.recipe.systems import read_systems
+from privasr_k2.recipe.systems import System, read_systems
 from tests.support.recipe_tools import dry_run, recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
@@ -17,12 +17,16 @@ TINY = f"{SPOKEN} --decode false"
 ROWS = ("shared", "cache", "adapter", "names", "marginals", "fmp")
 
 
+def systems_of(exp: Path) -> dict[str, System]:
+    return {system.name: system for system in read_systems(exp / "systems.jsonl")}
+
+
 @pytest.mark.timeout(900)  # some thirty stages
 def test_from_text_to_a_table_of_ways(tmp_path: Path) -> None:
     work = tmp_path / "work"
     recipe(TINY, "--work-dir", work)
     exp = work / "exp/personal_text_speaker_lstm"
-    systems = {system.name: system for system in read_systems(exp / "systems.jsonl")}
+    systems = systems_of(exp)
     runs = {name: read_json(work / systems[name].artifacts["run"]) for name in ROWS}
     for name, run in runs.items():
         costs, strength = run["costs"], run["config"].get("strength", run["config"].get("lam"))
@@ -54,7 +58,7 @@ def test_by_default_speech_is_decoded_and_rescored(tmp_path: Path) -> None:
     work = tmp_path / "work"
     recipe(SPOKEN, "--work-dir", work)
     exp = work / "exp/personal_tdnn_phone_speaker_lstm"
-    systems = {system.name: system for system in read_systems(exp / "systems.jsonl")}
+    systems = systems_of(exp)
     rows = {
         row["system"]: row["value"]
         for row in read_jsonl(exp / "results.jsonl")
