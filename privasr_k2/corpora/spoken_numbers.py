@@ -110,8 +110,8 @@ def spoken_by_token(tokens: Sequence[str]) -> Iterator[list[str]]:
             elif _MAGNITUDE.match(following):
                 owed = several
             elif len(cents) == 2 and one == "dollar":
-                dollars = "" if whole == "0" else f"{_counted(whole)} and "
-                said = f"{dollars}{int(cents)} cents"
+                dollars = "" if whole == "0" else f"{_counted(whole, 'dollar')} and "
+                said = f"{dollars}{_counted(str(int(cents)), 'cent')}"
             else:
                 said = f"{said} {one if of_one else several}"
             text = f"{text[: money.start()]} {said} {behind}"
@@ -129,8 +129,8 @@ def spoken(text: str) -> str:
     return " ".join(spoken_words(text.split()))
 
 
-def _counted(dollars: str) -> str:
-    return f"{_spelled(dollars)} {'dollar' if dollars == '1' else 'dollars'}"
+def _counted(number: str, one: str) -> str:
+    return f"{_spelled(number)} {one if number == '1' else one + 's'}"
 
 
 def _figures(figures: str) -> str:

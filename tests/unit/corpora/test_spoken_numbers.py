@@ -16,6 +16,7 @@ from privasr_k2.corpora.spoken_numbers import cardinal, ordinal, spoken_words, y
         ("$1.5 billion.", "one point five billion dollars"),
         ("$2.50", "two dollars and fifty cents"),
         ("$0.45", "forty five cents"),
+        ("$0.01 $1.01", "one cent one dollar and one cent"),
         ("€3", "three euros"),
         ("a $100-million plan", "a one hundred million dollars plan"),
         ("50% of 1,250", "fifty percent of one thousand two hundred fifty"),
