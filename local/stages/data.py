@@ -50,7 +50,10 @@ def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> No
     """Stage 0: the corpus's manifests, checked."""
     d, words = r.data, settings_of(r.data.corpus_options)
     files = {f"raw_{name}": value for name, value in r.own.items() if isinstance(value, tuple)}
-    own = {name: value or None for name, value in r.own.items() if f"raw_{name}" not in files}
+    own = {name: value for name, value in r.own.items() if value and f"raw_{name}" not in files}
+    for name in own.keys() & words.keys():
+        r.refuse(f"--{name}", "a setting given once", f"{name}={words[name]} of --corpus-options",
+                 "remove one of them")
     r.stage(0, title, "prepare_corpus", in_definition=r.corpus.definition, raw_corpus=d.corpus_dir,
             raw_lm_text=d.lm_text, raw_lexicon=d.lexicon, out_dir=manifests,
             config=r.corpus.conf_name,

@@ -124,6 +124,16 @@ def test_a_switch_of_a_corpus_has_two_values(tmp_path: Path) -> None:
     assert "allow_pipes" not in " ".join(plain.stages[0].tasks[0].argv)
 
 
+def test_an_option_of_a_corpus_that_is_not_given_hides_no_setting(tmp_path: Path) -> None:
+    """--corpus-options users=79 made 49 users: --users, which was not given, came after it."""
+    both = (["--users", "7"], ["--corpus-options", "users=7 written=0"])
+    for words in both:
+        made = declare("mini", "ctc", words, ROOT, tmp_path)
+        assert "users=7" in made.stages[0].tasks[0].argv
+    with pytest.raises(ConfigError, match="--users: expected a setting given once, found users=7"):
+        declare("mini", "ctc", [*both[0], *both[1]], ROOT, tmp_path)
+
+
 def test_a_recipe_of_lhotse(tmp_path: Path) -> None:
     words = ["--corpus-dir", "d", "--corpus-options", "train=a,b test=c"]
     made = declare("lhotse:yesno", "ctc", words, ROOT, tmp_path)
