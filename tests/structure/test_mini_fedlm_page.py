@@ -1,43 +1,67 @@
-"""How many people docs/results.md says mini's federated LM takes is what its table and PLD give."""
+"""What docs/results.md says of mini's 600 people is what the results have."""
 
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 
-from privasr_k2.privacy import events
-from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.report.results import read_rows
 
 ROOT = Path(__file__).parents[2]
+NOISES = {"1.14": 600, "0.57": 1200, "0.38": 1800}
 
 
-def test_people_with_as_little_noise_as_the_row_that_gains() -> None:
+def test_six_hundred_people_and_what_more_of_them_would_gain() -> None:
     page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
-    table = (ROOT / "egs/mini/RESULTS_fedlm.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()]
-    [row] = [r for r in rows if len(r) > 9 and "noise 0.2)" in r[1] and r[2] == "test"]
-    gain, p = -float(row[8]), row[9]
-    [guarantee] = [r for r in rows if len(r) > 9 and "noise 0.2)" in r[1] and r[2] == "device"]
-    rate, devices = float(guarantee[7].removeprefix("Poisson, rate ")), int(guarantee[8])
-    assert gain > 2 and p == "<0.001"
-    small, large, rounds = 0.2, 0.7, 100
-    assert f"Poisson sampling of {100 * rate:.0f} % in each of {rounds} rounds, delta 1e-5" in page
-    event = events.poisson_sampled(rate, events.gaussian(large))
-    cost = account(events.repeated(event, rounds), Relation.ADD_OR_REMOVE_ONE, 1e-5)
-    epsilon = math.ceil(100 * cost.value) / 100
-    people = math.ceil(devices * large / small - 1e-9)
-    clips = small / (rate * devices)
-    assert f"The row that gains {gain:.1f} % has {clips:.3f} (z 0.2, q {rate}, N {devices})" in page
-    assert f"epsilon {epsilon:.2f} takes z {large}" in page
-    assert f"as little noise with {people} people" in page
-    assert f"would have {large / (rate * devices):.3f} at that epsilon" in page
-    behind = 7
-    found = re.search(r"adapt: \{share: (\d+), utterances: \d+\}  # (\d+) users", corpora())
-    assert found is not None and found.groups() == ("6", str(behind))
-    assert f"The seven people behind them would have {large / (rate * behind):.1f}." in page
-
-
-def corpora() -> str:
-    """Where the sizes of mini stand."""
-    return (ROOT / "conf/corpora.yaml").read_text(encoding="utf-8")
+    rows = read_rows(ROOT / "egs/mini/results_fedlm_600.jsonl")
+    wer = {
+        row.system: row
+        for row in rows
+        if (row.metric, row.part, row.group, row.against) == ("wer", "test", "", "")
+    }
+    ppl = {row.system: row.value for row in rows if row.metric == "ppl" and not row.against}
+    pairs = {
+        (row.system, row.against): float(row.p_holm)
+        for row in rows
+        if row.metric == "wer_difference" and row.p_holm is not None
+    }
+    first = float(wer["pretrained"].value)
+    assert f"| no adaptation | {ppl['pretrained']:.1f} | {first:.2f} | | |" in page
+    epsilon = {z: math.ceil(100 * wer[f"fl_all_noise_{z}"].person_epsilon) / 100 for z in NOISES}
+    labels = {
+        "dev": "on the server, half of public dev",
+        "server_all": "on the server, all transcripts",
+        "fl_all": "federated, without noise",
+        "fl_all_noise_1.14": f"600 people, epsilon {epsilon['1.14']:.2f} for each",
+        "fl_all_noise_0.57": "noise of 1,200 people",
+        "fl_all_noise_0.38": "noise of 1,800 people",
+    }
+    changes = {}
+    for system, label in labels.items():
+        changes[system] = 100 * (float(wer[system].value) / first - 1)
+        p = pairs[system, "pretrained"]
+        shown = "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+        figures = (
+            f"{ppl[system]:.1f} | {wer[system].value:.2f} | {changes[system]:+.1f} | {shown} |"
+        )
+        assert f"| {label} | {figures}" in page
+    assert changes["fl_all_noise_1.14"] > -2 > changes["fl_all_noise_0.57"]
+    [clients] = {row.value for row in rows if (row.kind, row.metric) == ("privacy", "units")}
+    assert all(float(z) * people / clients == 1.14 for z, people in NOISES.items())
+    text = "for these 600 the epsilon is {:.2f} and {:.2f}."
+    assert text.format(epsilon["0.57"], epsilon["0.38"]) in page
+    assert epsilon["1.14"] <= 8
+    assert pairs["fl_all_noise_1.14", "dev"] < 0.001
+    p = f"{pairs['fl_all_noise_0.38', 'dev']:.3f}".removeprefix("0")
+    assert f"that of 1,800 is not told apart from it (p = {p})" in page
+    audit = {row.metric: row.value for row in rows if row.item == "marks in updates"}
+    text = "at least {:.2f} of the claimed {:.2f}, and {:.2f} with a tenth of the noise"
+    bounds = audit["audit_lower"], epsilon["1.14"], audit["audit_broken"]
+    assert text.format(*bounds) in page
+    row = wer["fl_all_noise_1.14"]
+    assert f"| {row.low:.2f} to {row.high:.2f} | 54 min" in page
+    choose = " ".join((ROOT / "docs/choose.md").read_text(encoding="utf-8").split())
+    gains = (-changes["fl_all_noise_1.14"], -changes["fl_all_noise_0.57"])
+    text = "[600 people gained {:.1f} % in WER at epsilon 8]"
+    assert text.format(gains[0]) in choose
+    assert f"and the noise of 1,200 would leave {gains[1]:.1f}." in choose
