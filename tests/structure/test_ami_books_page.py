@@ -89,3 +89,5 @@ def test_error_rates_with_the_same_gap() -> None:
     assert f"{ppl['no adaptation']:.1f} becomes {ppl['T = 10']:,.1f}" in PAGE
     sizes = {row.metric: row.value for row in rows if row.label == "T = 10" and not row.against}
     assert f"{sizes['utterances']:,.0f} utterances and {sizes['words']:,.0f} words" in PAGE
+    page = " ".join((ROOT / "docs/fmp.md").read_text(encoding="utf-8").split())
+    assert f"gain {100 * (1 - float(best.value) / first):.1f} % in WER at T = 10" in page
