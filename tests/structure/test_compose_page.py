@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.report.results import read_rows
-
-ROOT = Path(__file__).parents[2]
+from tests.support.pages import ROOT, rates, words_of
 
 
 def test_error_rates_and_costs_of_one_system() -> None:
-    page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
+    page = words_of("docs/results.md")
     rows = read_rows(ROOT / "egs/mini/results_compose.jsonl")
-    wer = {
-        row.system: row
-        for row in rows
-        if (row.metric, row.part, row.group, row.against) == ("wer", "test", "", "")
-    }
+    wer = rates(rows)
     pairs = {
         (row.system, row.against): row.p_holm for row in rows if row.metric == "wer_difference"
     }

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 from privasr_k2.report.results import read_rows
+from tests.support.pages import ROOT, rates, words_of
 
-ROOT = Path(__file__).parents[2]
 NOISES = {"1.14": 600, "0.57": 1200, "0.38": 1800}
 
 
 def test_six_hundred_people_and_what_more_of_them_would_gain() -> None:
-    page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
+    page = words_of("docs/results.md")
     rows = read_rows(ROOT / "egs/mini/results_fedlm_600.jsonl")
-    wer = {
-        row.system: row
-        for row in rows
-        if (row.metric, row.part, row.group, row.against) == ("wer", "test", "", "")
-    }
+    wer = rates(rows)
     ppl = {row.system: row.value for row in rows if row.metric == "ppl" and not row.against}
     pairs = {
         (row.system, row.against): float(row.p_holm)
@@ -51,6 +46,9 @@ def test_six_hundred_people_and_what_more_of_them_would_gain() -> None:
     text = "for these 600 the epsilon is {:.2f} and {:.2f}."
     assert text.format(epsilon["0.57"], epsilon["0.38"]) in page
     assert epsilon["1.14"] <= 8
+    text = "{:.2f} 600 people gain {:.1f} %, and {:.1f} % with the noise of 1,200."
+    gains = [-changes[f"fl_all_noise_{z}"] for z in ("1.14", "0.57")]
+    assert text.format(epsilon["1.14"], *gains) in page
     assert pairs["fl_all_noise_1.14", "dev"] < 0.001
     p = f"{pairs['fl_all_noise_0.38', 'dev']:.3f}".removeprefix("0")
     assert f"that of 1,800 is not told apart from it (p = {p})" in page
@@ -60,8 +58,7 @@ def test_six_hundred_people_and_what_more_of_them_would_gain() -> None:
     assert text.format(*bounds) in page
     row = wer["fl_all_noise_1.14"]
     assert f"| {row.low:.2f} to {row.high:.2f} | 54 min" in page
-    choose = " ".join((ROOT / "docs/choose.md").read_text(encoding="utf-8").split())
-    gains = (-changes["fl_all_noise_1.14"], -changes["fl_all_noise_0.57"])
+    choose = words_of("docs/choose.md")
     text = "[600 people gained {:.1f} % in WER at epsilon 8]"
     assert text.format(gains[0]) in choose
     assert f"and the noise of 1,200 would leave {gains[1]:.1f}." in choose

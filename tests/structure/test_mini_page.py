@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from privasr_k2.report.results import read_rows
+from tests.support.pages import ROOT, rates, words_of
 
-from privasr_k2.report.results import Row, read_rows
-
-ROOT = Path(__file__).parents[2]
-PAGE = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
-
-
-def rates(rows: list[Row], part: str = "test") -> dict[str, Row]:
-    """WER by label."""
-    return {
-        row.label: row
-        for row in rows
-        if (row.metric, row.part, row.group, row.against) == ("wer", part, "", "")
-    }
+PAGE = words_of("docs/results.md")
 
 
 def test_the_first_pass() -> None:
     rows = read_rows(ROOT / "egs/mini/results.jsonl")
-    label = "CTC, one pass"
-    test, dev = rates(rows)[label], rates(rows, "dev")[label]
+    [test], [dev] = (rates(rows, part).values() for part in ("test", "dev"))
     [worst] = [r.value for r in rows if (r.metric, r.part) == ("speaker_max", "dev")]
     assert f"dev {dev.value:.2f} %, two of its seven voices being hard ({worst:.1f} %" in PAGE
     cells = f"| {test.value:.2f} | {test.low:.2f} to {test.high:.2f} |"
@@ -32,25 +20,25 @@ def test_the_first_pass() -> None:
 def test_rescoring() -> None:
     rows = read_rows(ROOT / "egs/mini/results_rescore.jsonl")
     found = rates(rows)
-    wer = {label: float(row.value) for label, row in found.items()}
-    lists, lattices = "{}, N-best lists", "{}, lattices"
+    wer, dev = (
+        {name: float(row.value) for name, row in rates(rows, part).items()}
+        for part in ("test", "dev")
+    )
     text = "first pass {:.2f} %, LSTM {:.2f} % on the N-best lists and {:.2f} % on whole lattices"
-    lstm = (wer[kind.format("lstm")] for kind in (lists, lattices))
-    assert text.format(wer["first pass"], *lstm) in PAGE
-    transformer = (wer[kind.format("transformer")] for kind in (lists, lattices))
-    both = wer[lists.format("all LMs")]
+    assert text.format(*(wer[name] for name in ("first_pass", "lstm", "lattice_lstm"))) in PAGE
     text = "Transformer {:.2f} and {:.2f} %, all LMs interpolated {:.2f} %"
-    assert text.format(*transformer, both) in PAGE
+    names = ("transformer", "lattice_transformer", "all")
+    assert text.format(*(wer[name] for name in names)) in PAGE
     p = {
-        row.label: float(row.p_holm)
+        row.system: float(row.p_holm)
         for row in rows
         if row.metric == "wer_difference" and row.p_holm is not None
     }
-    ngram = lists.format("ngram")
-    assert all((value < 0.001) == (label != ngram) for label, value in p.items())
-    assert f"is worse, {wer[ngram]:.2f} % (p = {p[ngram]:.3f})" in PAGE
-    assert f"The oracle of the lists has {wer['N-best oracle']:.2f} %." in PAGE
-    best = found[lists.format("all LMs")]
+    assert {name for name, value in p.items() if value >= 0.001} == {"ngram"}
+    text = "is worse, {:.2f} % (p = {:.3f}), though better on dev ({:.2f} for {:.2f} %)."
+    assert text.format(wer["ngram"], p["ngram"], dev["ngram"], dev["first_pass"]) in PAGE
+    assert f"The oracle of the lists has {wer['oracle']:.2f} %." in PAGE
+    best = found["all"]
     cells = f"| {best.value:.2f} | {best.low:.2f} to {best.high:.2f} |"
     assert f"| mini, all LMs interpolated | test {cells}" in PAGE
     auc, nce = (
