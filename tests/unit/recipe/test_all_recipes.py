@@ -94,3 +94,13 @@ def test_the_page_of_all_results_is_that_of_the_same_work_folder(
     assert report_command(made) == "./run.sh mini report"
     made = declare("mini", "ctc", ["--work-dir", "work"], repo_root, tmp_path)
     assert report_command(made) == f"./run.sh mini report --work-dir {tmp_path}/work"
+
+
+def test_compose_claims_for_error_rates_what_its_acoustic_model_allows(tmp_path: Path) -> None:
+    imported = ["--am-model", "am.pt", "--am-tokens", "tokens.txt"]
+    for words in ([], imported):
+        made = declare("mini", "compose", words, ROOT, tmp_path)
+        systems = {system.name: system for system in made.systems}
+        for name in ("first_pass", "pretrained"):
+            assert ("privacy" in systems[name].artifacts) == bool(words)
+            assert bool(systems[name].protects) == bool(words)
