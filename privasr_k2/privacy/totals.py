@@ -79,6 +79,14 @@ class LedgerTotal:
     totals: tuple[Total, ...]
     names_alone: bool
 
+    def hidden(self, level: str) -> str:
+        """What a total of a level is about.
+
+        >>> [LedgerTotal((), (), alone).hidden("utterance") for alone in (True, False)]
+        ['names of one utterance', 'utterance']
+        """
+        return f"names of one {level}" if self.names_alone else level
+
 
 def spent_of(ledger: Path, entries: Iterable[Entry]) -> list[Spent]:
     """Releases with the people behind them, whose digests lie beside the ledger.

@@ -53,7 +53,7 @@ def total_records(found: Iterable[LedgerTotal]) -> list[dict[str, Any]]:
     """Totals over all releases about the same people, with the events that they are made of."""
     return [
         {
-            "of": f"names of a {total.level}" if related.names_alone else total.level,
+            "of": related.hidden(total.level),
             "neighbours": total.relation.value,
             "delta": total.epsilon.delta,
             "epsilon": _value(total.epsilon.value),

@@ -148,11 +148,11 @@ def _total_measures(found: Iterable[LedgerTotal]) -> Iterator[Measure]:
         data = " and ".join(dict.fromkeys(n for of in related.data for n in of.split(" and ")))
         whole = next(total.epsilon.value for total in related.totals if total.level == PERSON)
         for total in related.totals:
-            level, unit = f"each {total.level}", total.level
+            level = f"each {total.level}"
             if total.level == PERSON:
                 level = "a whole person"
             if related.names_alone:
-                level, unit = f"the names of {level}", f"names of a {unit}"
+                level = f"the names of {level}"
             item = f"all releases about the people of {data}, for {level}"
             times[item] += 1
             if times[item] > 1:
@@ -162,7 +162,7 @@ def _total_measures(found: Iterable[LedgerTotal]) -> Iterator[Measure]:
                 "person_epsilon": math.inf if related.names_alone else whole,
                 "names_epsilon": whole if related.names_alone else None,
                 "delta": total.epsilon.delta,
-                "unit": unit,
+                "unit": related.hidden(total.level),
                 "neighbours": total.relation.value,
                 "data": data,
                 "releases": total.releases,

@@ -379,6 +379,6 @@ def test_totals_of_names_and_of_other_people_stand_apart(tmp_path: Path) -> None
     assert epsilons[anna] == _epsilon(events.gaussian(2.0)) == of_person[anna]
     assert epsilons[bob] == _epsilon(events.gaussian(4.0)) and bob.startswith(anna)
     assert of_person_names.endswith("the names of a whole person")
-    assert _ledger(told, "unit")[of_person_names] == "names of a person"
+    assert _ledger(told, "unit")[of_person_names] == "names of one person"
     assert of_names.endswith("the names of each mention") and of_person[of_names] == math.inf
     assert math.isfinite(epsilons[of_names])
