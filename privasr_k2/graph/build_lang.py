@@ -147,7 +147,8 @@ def build_lang(
     further_known = lm_words if config.corpus_words else Counter()
     limits = {"max_words": config.max_words, "min_count": config.min_count}
     must, may = choose_vocabulary(known + needed, further_known, **limits)
-    if not config.train_words:  # tokens are those of the words that there must be
+    learned = model_pieces is None and parse_units(config.units)[0] == "bpe"  # from train
+    if not config.train_words or not (must or learned):  # tokens are those of what there must be
         must, may = must | may, set()
     if not must:
         way_out = "give --in-further-text, or set corpus_words=true"

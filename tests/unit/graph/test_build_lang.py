@@ -181,6 +181,17 @@ def test_a_model_whose_tokens_cannot_write_the_words(tmp_path: Path) -> None:
     assert not (tmp_path / "lang").exists()
 
 
+def test_a_corpus_without_training_text_has_the_words_of_the_lm_text(tmp_path: Path) -> None:
+    given = {"lm_text": ["that hat", "that tea"], "corpus_lexicon": None}
+    texts = {"dev": ["the hat"]}
+    report = build_lang(tmp_path / "lang", conf(max_words=2), texts=texts, **given)
+    assert set(load_lang(tmp_path / "lang").word_ids) == {"that", "hat"}
+    assert (report["dev"]["words"], report["dev"]["oov_words"]) == (2, 1)
+    for changes in ({"units": "bpe_12"}, {"corpus_words": False}):
+        with pytest.raises(DataError, match="expected words, found none"):
+            build_lang(tmp_path / "none", conf(**changes), texts=texts, **given)
+
+
 def test_words_of_further_text_are_in_the_vocabulary_always(tmp_path: Path, units: str) -> None:
     settings = conf(units=units, max_words=1, min_count=9)
     made = functools.partial(build_lang, tmp_path / "lang", settings, texts=TEXTS, lm_text=["hat"])
