@@ -48,6 +48,8 @@ class Corpus:
         text_options: settings of ``prepare_corpus`` for all text, where speech covers a part of it.
         spoken_recipes: the same for single recipes, on a corpus whose other recipes are about
             text: their manifests stand beside those of the others.
+        trains_am: whether it has speech to train an acoustic model on; else recipes that decode
+            need a public one.
         manifests: the folder of the manifests, relative to the work folder.
         settings: of ``prepare_corpus``, which the name on the command line brings.
         source: the file or folder of a user's own corpus; None for those of ``egs/``.
@@ -72,6 +74,7 @@ class Corpus:
     further_text: str = ""
     text_options: str = ""
     spoken_recipes: Mapping[str, str] = field(default_factory=dict)
+    trains_am: bool = True
     manifests: str = "data/manifests"
     settings: Mapping[str, str] = field(default_factory=dict)
     source: Path | None = None

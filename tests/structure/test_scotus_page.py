@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.report.results import Row, read_rows
+from tests.support.pages import rates
 
 ROOT = Path(__file__).parents[2]
 FROM_DEV = "fl_all_from_dev_lora_noise_"
@@ -192,3 +193,49 @@ def test_all_weights() -> None:
     tried = {r.item: float(r.value) for r in rows if r.metric == "dev_ppl" and r.system == private}  # type: ignore[arg-type]
     assert min(tried, key=lambda item: tried[item]) == "1000"
     assert f"is {tried['150']:.1f} after 150 rounds and {tried['1000']:.1f} after 1,000" in PAGE
+
+
+def test_confidences() -> None:
+    """Perplexities, changes and bounds of the part in synthetic voices."""
+    rows = read_rows(ROOT / "egs/scotus/results_fedlm_speech.jsonl")
+    ppl = {row.system: float(row.value) for row in rows if row.metric == "ppl" and not row.group}  # type: ignore[arg-type]
+    pairs = {
+        (row.system, row.against): row for row in rows if row.against and row.metric == "ppl_change"
+    }
+    published = {"pretrained": " 109.4", "fl_all": " 32.0", "fl_hard": " 31.2",
+                 "fl_utterance": " 30.8", "fl_token": " 30.3", "fl_all_noise_1.5": " 56.7",
+                 "fl_token_noise_1.5": " 56.3"}  # fmt: skip
+    labels = {
+        "pretrained": "none: pre-trained on books",
+        "dev": "half of public dev, on the server",
+        "fl_all": "all utterances, federated",
+        "fl_hard": "sentences of mean confidence 0.6 and above",
+        "fl_utterance": "weighted by the utterance's confidence",
+        "fl_token": "weighted by each word's confidence",
+        "fl_all_noise_1.5": "all utterances, noise 1.5, epsilon 7.56 for each person",
+        "fl_token_noise_1.5": "weighted by each word's confidence, noise 1.5, epsilon 7.56",
+    }
+    for system, label in labels.items():
+        change = ""
+        if (system, "fl_all") in pairs and "noise" not in system:
+            pair = pairs[system, "fl_all"]
+            change = f" {pair.value:+.1f}{' (n. s.)' if pair.p_holm > 0.05 else ''}"
+        shown = published.get(system, "")
+        assert f"| {label} | {ppl[system]:.1f} |{change} |{shown} |" in PAGE, system
+    weighted = [pairs[f"fl_{use}", "fl_all"] for use in ("utterance", "token")]
+    assert {round(pair.p_holm, 3) for pair in weighted} == {0.009}
+    assert pairs["server_utterance", "server_all"].p_holm < 0.01
+    assert pairs["server_token", "server_all"].p_holm > 0.05
+    gains = [-pairs[f"server_{use}", "server_all"].value for use in ("utterance", "token")]
+    assert [f"{gain:.1f}" for gain in gains] == ["1.1", "0.6"]
+    private = [system for system in ppl if "noise" in system]
+    assert all(pairs[system, "pretrained"].p_holm == 1 for system in private)
+    assert all(pairs[system, "dev"].value > 0 for system in private)
+    bounds = {row.person_epsilon for row in rows if row.system in private and row.metric == "ppl"}
+    assert {math.ceil(100 * bound) / 100 for bound in bounds} == {7.56}
+    assert f"a WER of {rates(rows)['no_nnlm'].value:.1f} % on test" in PAGE
+    wer = [row.value for row in rates(rows).values() if row.system not in ("no_nnlm", "ngram")]
+    assert f"{max(wer):.2f}" == f"{rates(rows)['pretrained'].value:.2f}" == "42.93"
+    assert f"{min(wer):.2f} to {max(wer):.2f} for all others" in PAGE
+    clusters = {row.system: row.clusters for row in rows if row.metric == "ppl"}
+    assert set(clusters.values()) == {13}

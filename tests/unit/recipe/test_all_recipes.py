@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2 import sections
+from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import front
 from privasr_k2.recipe.corpus import corpus_names, find_corpus
 from privasr_k2.recipe.front import Declaration, declare, load_file, recipe_names
@@ -27,7 +28,8 @@ NEEDS = {"report", "confidence"}
 def pairs() -> list[tuple[str, str]]:
     every = {*recipe_names(ROOT)} - NEEDS
     corpora = [find_corpus(name, ROOT, ROOT) for name in corpus_names(ROOT)]
-    return [(c.name, r) for c in corpora for r in sorted(c.recipes if c.only_these else every)]
+    own = {c.name: c.recipes if c.only_these or not c.trains_am else every for c in corpora}
+    return [(name, recipe) for name, recipes in own.items() for recipe in sorted(recipes)]
 
 
 @functools.cache
@@ -69,6 +71,14 @@ def test_flags_configurations_and_systems(
     for system in declaration.systems:
         assert {*system.compare_with} <= names - {system.name}
         assert not system.protects or "privacy" in system.artifacts, system.name
+
+
+def test_text_corpora_are_decoded_with_public_acoustic_models_alone(tmp_path: Path) -> None:
+    words = ["--speech", "synthetic", "--decode", "true", "--work-dir", str(tmp_path)]
+    with pytest.raises(ConfigError, match="a public acoustic model"):
+        declare("scotus", "fedlm", words, ROOT, tmp_path)
+    made = declare("scotus", "fedlm", [*words, "--whisper", str(tmp_path)], ROOT, tmp_path)
+    assert "train_am" not in {stage.tasks[0].argv[0] for stage in made.stages}
 
 
 def test_options_are_read_in_the_text_of_recipes(repo_root: Path) -> None:
