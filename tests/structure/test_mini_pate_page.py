@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections import Counter
 from pathlib import Path
 
+from privasr_k2 import config
+from privasr_k2.corpora import mini
 from privasr_k2.report.results import Row, read_rows
+from tests.support.pages import words_of
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "egs/mini_pate"
@@ -136,3 +141,54 @@ def test_the_papers_headline_beside_ours() -> None:
     )
     text = f"PATE has {votes['ctc/gumbel_max_250_8']:.2f} % and DP-SGD of norms and biases "
     assert f"{text}{steps['ctc/dpsgd_8']:.2f}." in page
+
+
+def test_words_that_votes_cannot_release() -> None:
+    """Of the texts of both corpora, which their settings determine."""
+    public, private = said_words("public_conf"), said_words("conf")
+    known = {word for said in public["train"].values() for word in said}
+    speakers = Counter(word for said in private["train"].values() for word in {*said})
+    test = [word for said in private["test"].values() for word in said]
+    unknown = [word for word in test if word not in known]
+    page = words_of("docs/results.md")
+    assert f"the {len(known)} candidates were the words of public text" in page
+    assert f"which lacks {100 * len(unknown) / len(test):.2f} % of test's" in page
+    most = max(count for word, count in speakers.items() if word not in known)
+    assert f"the most common has {most} of the 250 users" in page
+    often = sum(speakers[word] >= 8 for word in unknown) / len(test)
+    assert f"those of 8 users or more are {100 * often:.2f} % of test's" in page
+    [threshold] = [
+        float(row.value)
+        for row in read_rows(FOLDER / "results_wordvotes.jsonl")
+        if row.metric == "threshold" and row.system == "eps_8"
+    ]
+    assert f"must exceed {threshold:.2f}" in page and threshold > most
+
+
+def said_words(section: str) -> dict[str, dict[str, list[str]]]:
+    """Part -> user -> the words of all that the user says."""
+    layers = ["conf/corpora.yaml#mini", f"egs/mini_pate/corpus.yaml#{section}.mini"]
+    settings = config.load(mini.MiniConfig, [Path(f"{ROOT}/{layer}") for layer in layers])
+    texts = mini.write_texts(settings, mini.public_lists(settings))
+    normalize = mini.CORPUS.normalize
+    return {
+        part: {
+            user: [word for sentence in said for word in normalize(sentence.text).split()]
+            for user, said in users.items()
+        }
+        for part, users in texts.items()
+    }
+
+
+def test_other_designs() -> None:
+    lines = (FOLDER / "trials.jsonl").read_text(encoding="utf-8").splitlines()
+    losses = [json.loads(line)["dev_loss"] for line in lines]
+    page = words_of("docs/results.md")
+    text = (
+        "has a loss of {:.3f} a character on public dev. Norms and biases bring it to {:.3f} in 12"
+    )
+    assert text.format(*losses) in page
+    text = "have {:.3f} as well, with a larger learning rate {:.3f}. All"
+    assert text.format(*losses[2:]) in page
+    assert f"blocks have {losses[4]:.3f} in 8 steps" in page
+    assert losses[2] > losses[1] - 0.001 and min(losses[3:]) > losses[1]
