@@ -163,7 +163,7 @@ def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
         return r.stage(5, "imported acoustic model", "import_external", raw_model=o.am_model,
                        raw_tokens=o.am_tokens, out_dir=am.folder, **code)
     if not r.corpus.trains_am:
-        r.refuse("--decode true", "a public acoustic model, as nobody's speech is to train one",
+        r.refuse("--decode true", "a public acoustic model, as the corpus has no part train",
                  "none", "give --whisper DIR, or --am-model FILE")
     head = train_head(r, 5, "acoustic model", o, data, am_folder(am.head))
     if r.data.encoder_trained == "head":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -178,17 +177,3 @@ def said_words(section: str) -> dict[str, dict[str, list[str]]]:
         }
         for part, users in texts.items()
     }
-
-
-def test_other_designs() -> None:
-    lines = (FOLDER / "trials.jsonl").read_text(encoding="utf-8").splitlines()
-    losses = [json.loads(line)["dev_loss"] for line in lines]
-    page = words_of("docs/results.md")
-    text = (
-        "has a loss of {:.3f} a character on public dev. Norms and biases bring it to {:.3f} in 12"
-    )
-    assert text.format(*losses) in page
-    text = "have {:.3f} as well, with a larger learning rate {:.3f}. All"
-    assert text.format(*losses[2:]) in page
-    assert f"blocks have {losses[4]:.3f} in 8 steps" in page
-    assert losses[2] > losses[1] - 0.001 and min(losses[3:]) > losses[1]
